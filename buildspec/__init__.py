@@ -1,0 +1,1 @@
+"""Drydock's builders: matrix, locks, plan, engine, build, push, and the command line."""

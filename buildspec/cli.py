@@ -1,0 +1,84 @@
+"""The `drydock` command: finds the asked-for command, runs it, turns failures into text and exit code."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+import traceback
+from typing import NoReturn
+
+from buildspec.errors import DrydockError, ExitCode
+
+# name -> (module, one line of help). Modules are imported only when their command runs.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "build": ("buildspec.commands.build", "build the stacks of the matrix and check them"),
+    "validate": ("buildspec.commands.validate", "run the checks on any image"),
+    "nccl": ("validate.nccl.command", "tell from a log which network NCCL used, and why"),
+    "lock": ("buildspec.commands.lock", "resolve and hash-lock what goes into the images"),
+    "matrix": ("buildspec.commands.matrix", "show and check the version matrix"),
+    "engine": ("buildspec.commands.engine", "show, start or stop the container engine that Drydock uses"),
+    "clean": ("buildspec.commands.clean", "free what earlier builds left on the engine and the disk"),
+}
+
+EXIT_CODES = (
+    "exit codes: 0 done and good; 1 a check or gate failed; 2 wrong use or bad input;\n"
+    "3 the environment lacks something (engine, disk, network, credentials); 130 interrupted"
+)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Argument errors are bad input: one short text, exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        print(f"{self.prog}: {message}", file=sys.stderr)
+        raise SystemExit(int(ExitCode.BAD_INPUT))
+
+
+def _overview() -> _Parser:
+    width = max(map(len, COMMANDS))
+    listing = "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
+    parser = _Parser(
+        prog="drydock",
+        description="Builds, proves and releases container images for Ray training and LLM serving.",
+        epilog=f"commands:\n{listing}\n\n`drydock COMMAND --help` explains one.\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="drydock [-h] COMMAND ...",
+        add_help=True,
+    )
+    parser.add_argument("command", metavar="COMMAND", choices=COMMANDS, help=argparse.SUPPRESS)
+    return parser
+
+
+def dispatch(argv: list[str]) -> int:
+    """Run one command line; returns its exit code. Raises DrydockError and KeyboardInterrupt."""
+    name = _overview().parse_args(argv[:1] or ["--help"]).command
+    module = importlib.import_module(COMMANDS[name][0])
+    parser = _Parser(
+        prog=f"drydock {name}",
+        description=module.__doc__,
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.add_arguments(parser)
+    return int(module.run(parser.parse_args(argv[1:])))
+
+
+def main() -> int:
+    """Entry point of the console script."""
+    # A pipe that closes early (`drydock matrix | head`) ends the program quietly, as other tools do.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return dispatch(sys.argv[1:])
+    except DrydockError as error:
+        print(f"drydock: {error}", file=sys.stderr)
+        if os.environ.get("DRYDOCK_TRACEBACK"):
+            traceback.print_exc()
+        return int(error.code)
+    except KeyboardInterrupt:
+        print("drydock: interrupted", file=sys.stderr)
+        return int(ExitCode.INTERRUPTED)
