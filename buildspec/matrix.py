@@ -1,0 +1,292 @@
+"""The version matrix: versions.yaml in, validated immutable stacks out."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args
+
+from packaging.version import InvalidVersion, Version
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import model_validator
+from pydantic.fields import FieldInfo
+
+from buildspec.errors import BadInputError
+from buildspec.located import Document, Mistake, MistakesError, dotted, nearest, read
+
+FILE_NAME = "versions.yaml"
+
+ImageKind = Literal["train", "llm"]
+Status = Literal["current", "maintenance", "retired"]
+
+
+def _quoted(value: Any) -> Any:
+    """YAML reads 13.10 as the number 13.1: a version must be text."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        raise ValueError(  # noqa: TRY004 - pydantic collects ValueError, not TypeError
+            f'versions are written in quotes: "{value}" (without them YAML reads 13.10 as the number 13.1)'
+        )
+    return value
+
+
+def _version(text: str) -> str:
+    try:
+        Version(text)
+    except InvalidVersion:
+        raise ValueError(f"'{text}' is not a version (expected digits and dots, as in 2.60.0)") from None
+    return text
+
+
+def _pattern(regex: str, says: str) -> AfterValidator:
+    compiled = re.compile(regex)
+
+    def check(text: str) -> str:
+        if not compiled.fullmatch(text):
+            raise ValueError(f"'{text}' is not {says}")
+        return text
+
+    return AfterValidator(check)
+
+
+PackageVersion = Annotated[str, BeforeValidator(_quoted), AfterValidator(_version)]
+CudaVersion = Annotated[
+    str, BeforeValidator(_quoted), _pattern(r"\d+\.\d+", "a CUDA version of two parts, as in 13.2")
+]
+PythonVersion = Annotated[
+    str,
+    BeforeValidator(_quoted),
+    _pattern(r"3\.\d+\.\d+", "a full Python version, as in 3.13.5 (Ray compares the patch level between nodes)"),
+]
+# AWS' own builds are not PEP 440: 2.6.0amzn1.0, 60.amzn0.
+UpstreamVersion = Annotated[
+    str, BeforeValidator(_quoted), _pattern(r"\d[\w.+~-]*", "a version that starts with a digit")
+]
+Sha256 = Annotated[str, _pattern(r"[0-9a-f]{64}", "a SHA-256 checksum of 64 hexadecimal digits")]
+ImageByDigest = Annotated[
+    str,
+    _pattern(
+        r"[a-z0-9][\w.:/-]*@sha256:[0-9a-f]{64}",
+        "an image reference with a digest, as in registry/name@sha256:…",
+    ),
+]
+_DATE = "a date, as in 2027-11-30"
+# Names become folders, bake targets, tags and container names.
+_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,62}")
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Image(_Row):
+    """A kind of image: its title and description, as the OCI labels carry them."""
+
+    title: str
+    description: str
+
+
+class Base(_Row):
+    """Where an image's operating system comes from.
+
+    Exactly one of `bootstrap` (a Debian suite, installed from the signed archive) and `image` (an image
+    reference with its digest, of the same suite's family).
+    """
+
+    suite: Annotated[str, _pattern(r"[a-z][a-z0-9-]*", "the code name of a Debian suite, as in trixie")]
+    bootstrap: Literal["mmdebstrap"] | None = None
+    image: ImageByDigest | None = None
+    mirror: Annotated[str, _pattern(r"(https?|file)://\S+", "an http(s) or file URL")] | None = None
+    snapshot: (
+        Annotated[
+            str, BeforeValidator(_quoted), _pattern(r"\d{8}T\d{6}Z", "a snapshot time, as in 20261130T000000Z")
+        ]
+        | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        if (self.bootstrap is None) == (self.image is None):
+            raise ValueError("give exactly one of bootstrap (mmdebstrap) and image (a reference with digest)")
+        if self.snapshot is not None and self.mirror is None:
+            raise ValueError("a snapshot time needs the mirror that keeps history")
+        return self
+
+
+class DistroFabric(_Row):
+    """The distribution's own libfabric and rdma-core; no aws-ofi-nccl."""
+
+    kind: Literal["distro"]
+
+
+class EfaFabric(_Row):
+    """AWS' EFA installer, and the versions that this installer is said to carry."""
+
+    kind: Literal["efa"]
+    installer: PackageVersion
+    sha256: Sha256
+    aws_ofi_nccl: UpstreamVersion
+    libfabric: UpstreamVersion
+    rdma_core: UpstreamVersion
+
+
+Fabric = Annotated[DistroFabric | EfaFabric, Field(discriminator="kind")]
+
+
+class Stack(_Row):
+    """One row of the matrix: an image and the exact version of everything that is pinned in it."""
+
+    image: ImageKind
+    status: Status
+    support_end: Annotated[date, Field(strict=False)]
+    base: str
+    fabric: str
+    python: PythonVersion
+    cuda: CudaVersion
+    torch: PackageVersion
+    nccl: PackageVersion
+    ray: PackageVersion
+    vllm: PackageVersion | None = None
+    nixl: PackageVersion | None = None
+
+    @model_validator(mode="after")
+    def _pins_of_its_image(self) -> Self:
+        for pin in ("vllm", "nixl"):
+            given = getattr(self, pin) is not None
+            if self.image == "llm" and not given:
+                raise ValueError(f"an llm stack pins {pin}")
+            if self.image == "train" and given:
+                raise ValueError(f"a train stack has no {pin}: remove it, or make it image: llm")
+        return self
+
+    @property
+    def pins(self) -> dict[str, str]:
+        """Pin name to version, in the order of this class' fields."""
+        names = ("python", "cuda", "torch", "nccl", "ray", "vllm", "nixl")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    @property
+    def cuda_major(self) -> int:
+        """Major version of CUDA; PyPI's nvidia packages carry it in their names."""
+        return Version(self.cuda).major
+
+
+class Matrix(_Row):
+    """The whole of versions.yaml."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    images: dict[ImageKind, Image]
+    bases: dict[str, Base]
+    fabrics: dict[str, Fabric]
+    stacks: dict[str, Stack]
+
+    def current(self) -> list[str]:
+        """Names of the stacks that `build` builds when none is named."""
+        return [name for name, stack in self.stacks.items() if stack.status == "current"]
+
+    def stack(self, name: str) -> Stack:
+        """Look one stack up. Raises BadInputError with the nearest legal name."""
+        if name not in self.stacks:
+            raise BadInputError(
+                f"no stack is named '{name}'{nearest(name, self.stacks)}",
+                remedy=f"name one of {', '.join(self.stacks)}",
+            )
+        return self.stacks[name]
+
+
+def load(file: Path) -> Matrix:
+    """Read and check a matrix. Raises MistakesError with every mistake in it, by line and dotted path."""
+    document = read(file)
+    mistakes: list[Mistake] = []
+    matrix: Matrix | None = None
+    try:
+        matrix = Matrix.model_validate(document.data)
+    except ValidationError as errors:
+        mistakes += [_mistake(document, dict(error)) for error in errors.errors()]
+    mistakes += _mistakes_between(document)
+    if mistakes or matrix is None:
+        raise MistakesError(file, mistakes)
+    return matrix
+
+
+def _mistakes_between(document: Document) -> list[Mistake]:
+    """What no single row can tell: names, references from stacks, an empty matrix.
+
+    Works on the raw data, so that it reports beside mistakes of form and not only after them.
+    """
+    found: list[Mistake] = []
+    tables = {
+        key: table if isinstance(table := document.data.get(key), dict) else {}
+        for key in ("bases", "fabrics", "stacks")
+    }
+    for key, table in tables.items():
+        for name in table:
+            if not _NAME.fullmatch(str(name)):
+                path = (key, str(name))
+                message = "names are small letters, digits, '-' and '.', at most 63, and start with none of '-.'"
+                found.append(Mistake(document.line(path), dotted(path), message))
+    for name, stack in tables["stacks"].items():
+        if not isinstance(stack, dict):
+            continue
+        for key, table in (("base", tables["bases"]), ("fabric", tables["fabrics"])):
+            wanted = stack.get(key)
+            if isinstance(wanted, str) and wanted not in table:
+                path = ("stacks", str(name), key)
+                message = f"no {key} is named '{wanted}'{nearest(wanted, map(str, table))}"
+                found.append(Mistake(document.line(path), dotted(path), message))
+    if isinstance(document.data.get("stacks"), dict) and not tables["stacks"]:
+        found.append(Mistake(document.line(("stacks",)), "stacks", "a matrix needs at least one stack"))
+    return found
+
+
+def _mistake(document: Document, error: dict[str, Any]) -> Mistake:
+    """One pydantic error as a mistake with its place, in words for people."""
+    # pydantic puts the tag of a discriminated union into the path; the file has no such key.
+    raw: tuple[str | int, ...] = error["loc"]
+    tags = get_args(EfaFabric.model_fields["kind"].annotation) + get_args(
+        DistroFabric.model_fields["kind"].annotation
+    )
+    path = tuple(
+        step for i, step in enumerate(raw) if not (raw[0] == "fabrics" and i == 2 and step in tags)
+    )
+    path = tuple(step for step in path if step != "[key]")
+    kind, context = error["type"], error.get("ctx", {})
+    match kind:
+        case "extra_forbidden":
+            message = f"unknown key{nearest(str(path[-1]), _legal_keys(path))}"
+        case "missing":
+            message = "is missing"
+        case "value_error":
+            message = str(context["error"])
+        case "literal_error" | "union_tag_invalid":
+            legal = context.get("expected") or context.get("expected_tags")
+            given = error["input"]
+            if kind == "union_tag_invalid":
+                path, given = (*path, "kind"), given.get("kind")
+            message = f"'{given}' is not one of {legal}"
+        case "union_tag_not_found":
+            path, message = (*path, "kind"), "is missing (distro or efa)"
+        case "model_type" | "dict_type":
+            message = f"expected a mapping, found {_yaml_type(error['input'])}"
+        case _:
+            wanted = {"string_type": "text", "date_type": _DATE, "date_from_datetime_parsing": _DATE}.get(kind)
+            found = _yaml_type(error["input"])
+            message = f"expected {wanted}, found {found}" if wanted else str(error["msg"])
+    return Mistake(document.line(path), dotted(path), message)
+
+
+def _legal_keys(path: tuple[str | int, ...]) -> list[str]:
+    rows: dict[str, list[type[BaseModel]]] = {
+        "images": [Image],
+        "bases": [Base],
+        "fabrics": [EfaFabric, DistroFabric],
+        "stacks": [Stack],
+    }
+    models = rows.get(str(path[0]), [Matrix]) if len(path) > 1 else [Matrix]
+    fields: list[tuple[str, FieldInfo]] = [f for model in models for f in model.model_fields.items()]
+    return [field.alias or name for name, field in fields]
+
+
+def _yaml_type(value: object) -> str:
+    names = {dict: "a mapping", list: "a list", str: "text", bool: "true/false", int: "a number", float: "a number"}
+    return "nothing" if value is None else names.get(type(value), type(value).__name__)
