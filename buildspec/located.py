@@ -49,9 +49,7 @@ class MistakesError(BadInputError):
             f"  {file}:{mistake.line}: {mistake.path + ': ' if mistake.path else ''}{mistake.message}"
             for mistake in self.mistakes
         ]
-        super().__init__(
-            "\n".join([f"{file} has {count} mistake{'s' if count != 1 else ''}:", *rows])
-        )
+        super().__init__("\n".join([f"{file} has {count} mistake{'s' if count != 1 else ''}:", *rows]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 from packaging.version import InvalidVersion, Version
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic import model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 
 from buildspec.errors import BadInputError
@@ -56,7 +63,9 @@ CudaVersion = Annotated[
 PythonVersion = Annotated[
     str,
     BeforeValidator(_quoted),
-    _pattern(r"3\.\d+\.\d+", "a full Python version, as in 3.13.5 (Ray compares the patch level between nodes)"),
+    _pattern(
+        r"3\.\d+\.\d+", "a full Python version, as in 3.13.5 (Ray compares the patch level between nodes)"
+    ),
 ]
 # AWS' own builds are not PEP 440: 2.6.0amzn1.0, 60.amzn0.
 UpstreamVersion = Annotated[
@@ -99,7 +108,9 @@ class Base(_Row):
     mirror: Annotated[str, _pattern(r"(https?|file)://\S+", "an http(s) or file URL")] | None = None
     snapshot: (
         Annotated[
-            str, BeforeValidator(_quoted), _pattern(r"\d{8}T\d{6}Z", "a snapshot time, as in 20261130T000000Z")
+            str,
+            BeforeValidator(_quoted),
+            _pattern(r"\d{8}T\d{6}Z", "a snapshot time, as in 20261130T000000Z"),
         ]
         | None
     ) = None
@@ -223,7 +234,9 @@ def _mistakes_between(document: Document) -> list[Mistake]:
         for name in table:
             if not _NAME.fullmatch(str(name)):
                 path = (key, str(name))
-                message = "names are small letters, digits, '-' and '.', at most 63, and start with none of '-.'"
+                message = (
+                    "names are small letters, digits, '-' and '.', at most 63, and start with none of '-.'"
+                )
                 found.append(Mistake(document.line(path), dotted(path), message))
     for name, stack in tables["stacks"].items():
         if not isinstance(stack, dict):
@@ -246,9 +259,7 @@ def _mistake(document: Document, error: dict[str, Any]) -> Mistake:
     tags = get_args(EfaFabric.model_fields["kind"].annotation) + get_args(
         DistroFabric.model_fields["kind"].annotation
     )
-    path = tuple(
-        step for i, step in enumerate(raw) if not (raw[0] == "fabrics" and i == 2 and step in tags)
-    )
+    path = tuple(step for i, step in enumerate(raw) if not (raw[0] == "fabrics" and i == 2 and step in tags))
     path = tuple(step for step in path if step != "[key]")
     kind, context = error["type"], error.get("ctx", {})
     match kind:
@@ -269,7 +280,9 @@ def _mistake(document: Document, error: dict[str, Any]) -> Mistake:
         case "model_type" | "dict_type":
             message = f"expected a mapping, found {_yaml_type(error['input'])}"
         case _:
-            wanted = {"string_type": "text", "date_type": _DATE, "date_from_datetime_parsing": _DATE}.get(kind)
+            wanted = {"string_type": "text", "date_type": _DATE, "date_from_datetime_parsing": _DATE}.get(
+                kind
+            )
             found = _yaml_type(error["input"])
             message = f"expected {wanted}, found {found}" if wanted else str(error["msg"])
     return Mistake(document.line(path), dotted(path), message)
@@ -288,5 +301,12 @@ def _legal_keys(path: tuple[str | int, ...]) -> list[str]:
 
 
 def _yaml_type(value: object) -> str:
-    names = {dict: "a mapping", list: "a list", str: "text", bool: "true/false", int: "a number", float: "a number"}
+    names = {
+        dict: "a mapping",
+        list: "a list",
+        str: "text",
+        bool: "true/false",
+        int: "a number",
+        float: "a number",
+    }
     return "nothing" if value is None else names.get(type(value), type(value).__name__)
