@@ -114,7 +114,7 @@ def read(file: Path) -> Document:
     except RecursionError as error:
         raise MistakesError(file, [Mistake(1, "", "nested too deeply")]) from error
     finally:
-        loader.dispose()  # type: ignore[no-untyped-call]
+        loader.dispose()
     return Document(file, data, lines)
 
 

@@ -237,7 +237,7 @@ def _mistakes_between(document: Document) -> list[Mistake]:
                 message = (
                     "names are small letters, digits, '-' and '.', at most 63, and start with none of '-.'"
                 )
-                found.append(Mistake(document.line(path), dotted(path), message))
+                found.append(Mistake(document.line((key, str(name))), dotted((key, str(name))), message))
     for name, stack in tables["stacks"].items():
         if not isinstance(stack, dict):
             continue

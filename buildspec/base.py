@@ -1,0 +1,287 @@
+"""The operating system of images: bootstrapped from Debian's signed archive, or an image by digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from docker.errors import ImageNotFound
+
+from buildspec import atomic, process
+from buildspec.console import note, step
+from buildspec.errors import BadInputError, EnvironmentLacksError, NotProvenError
+from buildspec.project import CONSTANT_TIME
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from buildspec.engine import Engine
+    from buildspec.matrix import Base
+    from buildspec.project import Project
+
+LABEL = "io.drydock"
+# Written in every base: the fields Package, Version, Architecture, SHA256 of each package, as apt shows them.
+MANIFEST = "usr/share/drydock/debian-packages"
+_LIST = (
+    "apt-cache show --no-all-versions $(dpkg-query -W -f '${Package}:${Architecture}=${Version} ' "
+    "| sed 's/:all=/=/g') 2>/dev/null | grep -E '^$|^(Package|Version|Architecture|SHA256): '"
+)
+# What nobody reads in a container; licences stay.
+_LEFT_OUT = (
+    "path-exclude=/usr/share/doc/*",
+    "path-include=/usr/share/doc/*/copyright",
+    "path-exclude=/usr/share/man/*",
+    "path-exclude=/usr/share/locale/*",
+    "path-exclude=/usr/share/info/*",
+)
+# openssh-server's installation makes host keys, and whoever pulled the image would share them.
+_NO_KEYS = "rm -f etc/ssh/ssh_host_*"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Package:
+    """One Debian package: `sha256` is that of its .deb file, None when the archive no longer has it."""
+
+    name: str
+    version: str
+    architecture: str
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Os:
+    """A base with Drydock's packages installed, on the engine.
+
+    `image` is its id; `packages` is what is installed in it.
+    """
+
+    name: str
+    image: str
+    packages: tuple[Package, ...]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the packages: equal for two bases that hold the same."""
+        rows = json.dumps([asdict(package) for package in self.packages], sort_keys=True)
+        return hashlib.sha256(rows.encode()).hexdigest()
+
+
+def package_names(images: Path) -> list[str]:
+    """Names in images/packages.txt. Raises BadInputError for a line that is no Debian package name."""
+    file = images / "packages.txt"
+    try:
+        lines = [line.split("#", 1)[0].strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInputError(f"{file} can't be read: {error}") from error
+    for number, line in enumerate(lines, 1):
+        if line and not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+", line):
+            raise BadInputError(f"{file}:{number}: '{line}' is not the name of a Debian package")
+    return [line for line in lines if line]
+
+
+def inputs(project: Project, name: str) -> str:
+    """SHA-256 over what makes a base: its row in the matrix, its packages, and how they are installed."""
+    base = project.matrix.bases[name]
+    parts = [
+        base.model_dump_json(),
+        *package_names(project.images),
+        *_LEFT_OUT,
+        _LIST,
+        _NO_KEYS,
+        str(CONSTANT_TIME),
+    ]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def prepare(project: Project, name: str, engine: Engine, *, anew: bool = False) -> Os:
+    """Return a base on the engine: the one of an earlier run when its inputs are the same, else a new one.
+
+    With `anew` it is made again from what the archive holds now.
+    Raises EnvironmentLacksError (mmdebstrap, network), BadInputError (an archive without one of the packages).
+    """
+    key = inputs(project, name)
+    if not anew and (found := cached(project, name, engine)):
+        return found
+    base = project.matrix.bases[name]
+    reference = f"drydock/base-{name}:{key[:12]}"
+    if base.image is None:
+        _bootstrap(project, name, base, reference, engine)
+    else:
+        _extend(project, name, base.image, reference, engine)
+    image = engine.client.images.get(reference).id
+    assert image is not None  # noqa: S101 - an image that was found by name has an id
+    made = Os(name, image, _packages(engine, image))
+    record = {"inputs": key, "image": made.image, "packages": [asdict(package) for package in made.packages]}
+    atomic.write(project.results(name) / "base.json", json.dumps(record, indent=1))
+    return made
+
+
+def cached(project: Project, name: str, engine: Engine) -> Os | None:
+    """Return the base that an earlier run made from the same inputs, if the engine still has it."""
+    try:
+        record = json.loads((project.out / name / "base.json").read_text())
+        if record["inputs"] != inputs(project, name):
+            return None
+        engine.client.images.get(record["image"])
+        return Os(name, record["image"], tuple(Package(**row) for row in record["packages"]))
+    except (OSError, ValueError, KeyError, TypeError, ImageNotFound):
+        return None
+
+
+def _bootstrap(project: Project, name: str, base: Base, reference: str, engine: Engine) -> None:
+    _need_mmdebstrap()
+    archive = project.results(name) / "rootfs.tar"
+    hook = (
+        f'mkdir -p "$1/{os.path.dirname(MANIFEST)}"; chroot "$1" sh -c {shlex.quote(_LIST)} > "$1/{MANIFEST}"'  # noqa: PTH120
+    )
+    command = [
+        *("mmdebstrap", "--variant=minbase", "--include=" + ",".join(package_names(project.images))),
+        "--aptopt=APT::Install-Recommends false",
+        *(f"--dpkgopt={option}" for option in _LEFT_OUT),
+        *(f"--customize-hook={hook}", f'--customize-hook=cd "$1" && {_NO_KEYS}'),
+        *(base.suite, str(archive), *sources(base)),
+    ]
+    try:
+        with step(f"bootstrapping {name} from Debian's archive") as detail:
+            process.stream(
+                command,
+                on_line=detail,
+                env={"SOURCE_DATE_EPOCH": str(CONSTANT_TIME)},
+                log_file=project.results(name) / "bootstrap.log",
+            )
+        with step(f"importing {name} into the engine"):
+            changes = [f"LABEL {LABEL}=base", 'CMD ["/bin/bash"]']
+            options = [word for change in changes for word in ("--change", change)]
+            process.run(["docker", "import", *options, str(archive), reference], env=engine.environment)
+    except process.CommandFailedError as error:
+        raise _explained(name, error) from error
+    finally:
+        # The engine has it now; a second copy on the disk would only cost its 0.7 GB.
+        archive.unlink(missing_ok=True)
+
+
+def _extend(project: Project, name: str, image: str, reference: str, engine: Engine) -> None:
+    command = [
+        *(
+            "docker",
+            "buildx",
+            "build",
+            "--progress=plain",
+            "--load",
+            "--file",
+            str(project.images / "os.Dockerfile"),
+        ),
+        *("--build-context", f"base=docker-image://{image}", "--label", f"{LABEL}=base", "--tag", reference),
+        *("--build-arg", f"SOURCE_DATE_EPOCH={CONSTANT_TIME}"),
+        *("--build-arg", f"PACKAGES={' '.join(package_names(project.images))}"),
+        *("--build-arg", f"LIST={_LIST}", "--build-arg", f"NO_KEYS={_NO_KEYS}"),
+        str(project.images),
+    ]
+    try:
+        with step(f"installing Debian packages on {name}") as detail:
+            process.stream(
+                command,
+                on_line=detail,
+                env=engine.environment,
+                log_file=project.results(name) / "bootstrap.log",
+            )
+    except process.CommandFailedError as error:
+        raise _explained(name, error) from error
+
+
+def sources(base: Base) -> list[str]:
+    """APT lines for mmdebstrap; none when its own default (Debian's archive with security) is wanted."""
+    if base.mirror is None:
+        return []
+    root = base.mirror.rstrip("/")
+    # A snapshot is long past the date until which its Release file is valid; its signature still counts.
+    option = "[check-valid-until=no] " if base.snapshot else ""
+    tail = f"/{base.snapshot}" if base.snapshot else ""
+    return [
+        f"deb {option}{root}/debian{tail} {base.suite} main",
+        f"deb {option}{root}/debian{tail} {base.suite}-updates main",
+        f"deb {option}{root}/debian-security{tail} {base.suite}-security main",
+    ]
+
+
+def _need_mmdebstrap() -> None:
+    if shutil.which("mmdebstrap"):
+        return
+    remedy = "`apt-get install mmdebstrap`, or give the base an image by digest instead of bootstrap"
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        raise EnvironmentLacksError("mmdebstrap, which bootstraps Debian, is not installed", remedy=remedy)
+    note("mmdebstrap, which bootstraps Debian, is not installed: installing it")
+    try:
+        with step("installing mmdebstrap") as detail:
+            process.stream(["apt-get", "update"], on_line=detail)
+            process.stream(
+                ["apt-get", "install", "--yes", "--no-install-recommends", "mmdebstrap"],
+                on_line=detail,
+                env={"DEBIAN_FRONTEND": "noninteractive"},
+            )
+    except process.CommandFailedError as error:
+        raise EnvironmentLacksError(f"mmdebstrap could not be installed: {error}", remedy=remedy) from error
+
+
+def _explained(name: str, error: process.CommandFailedError) -> Exception:
+    if missing := re.findall(r"Unable to locate package (\S+)", error.output):
+        return BadInputError(
+            f"the archive of {name} has no package {', '.join(dict.fromkeys(missing))}",
+            remedy="correct images/packages.txt, or the suite in versions.yaml",
+        )
+    if re.search(r"No space left on device", error.output):
+        return EnvironmentLacksError(
+            f"the disk is full while making {name}",
+            remedy="free some; `drydock clean` shows what it would free",
+        )
+    if re.search(r"Could not (resolve|connect)|Temporary failure|Failed to fetch", error.output):
+        return EnvironmentLacksError(
+            f"Debian's archive is out of reach:\n{error}",
+            why="no network, or a proxy that is not set in http_proxy",
+            remedy="check it, or give the base a mirror in versions.yaml",
+        )
+    if re.search(r"signatures? (were invalid|couldn't be verified)|NO_PUBKEY|not signed", error.output):
+        return NotProvenError(
+            f"the archive of {name} is not signed by a key that this machine trusts:\n{error}",
+            remedy="install debian-archive-keyring, or correct the mirror",
+        )
+    return error
+
+
+def _packages(engine: Engine, image: str) -> tuple[Package, ...]:
+    """Read the list of packages that was written into a base."""
+    command = [
+        "docker",
+        "run",
+        "--rm",
+        "--network=none",
+        "--label",
+        f"{LABEL}=base",
+        "--entrypoint=/bin/cat",
+        image,
+    ]
+    text = process.run([*command, f"/{MANIFEST}"], env=engine.environment).output
+    return parse_packages(text)
+
+
+def parse_packages(text: str) -> tuple[Package, ...]:
+    """Parse paragraphs of `Field: value` lines (Package, Version, Architecture, SHA256), sorted by name."""
+    rows = []
+    for paragraph in re.split(r"\n\s*\n", text.strip()):
+        fields = dict(re.findall(r"^(\w+): (\S+)$", paragraph, re.MULTILINE))
+        if "Package" in fields:
+            rows.append(
+                Package(
+                    fields["Package"],
+                    fields.get("Version", ""),
+                    fields.get("Architecture", ""),
+                    fields.get("SHA256"),
+                )
+            )
+    return tuple(sorted(set(rows), key=lambda row: (row.name, row.architecture, row.version)))

@@ -1,0 +1,74 @@
+"""Resolve and hash-lock what goes into the images.
+
+  drydock lock                  lock every stack that is not retired
+  drydock lock train-2.60       lock one stack
+  drydock lock os               record the Debian packages of every base anew
+
+A lock is written only when all that was asked for could be resolved.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from buildspec import base, baselock, lock
+from buildspec.atomic import write_all
+from buildspec.console import console, step
+from buildspec.project import Project
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from pathlib import Path
+
+OS = "os"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("names", metavar="STACK", nargs="*", help="stacks to lock, or `os` for the bases")
+    parser.add_argument("--plan", action="store_true", help="show what would change, write nothing")
+
+
+def run(arguments: Namespace) -> int:
+    """Resolve everything asked for, then write all files or none."""
+    project = Project.find()
+    names = arguments.names or [n for n, stack in project.matrix.stacks.items() if stack.status != "retired"]
+    stacks = [name for name in names if name != OS]
+    for name in stacks:
+        project.matrix.stack(name)
+    texts: dict[Path, str] = {}
+    for name in stacks:
+        with step(f"resolving {name}"):
+            texts[lock.path(project, name)] = lock.resolve(project, name)
+    if OS in names:
+        from buildspec.engine import find_engine  # noqa: PLC0415 - locking a stack needs no engine
+
+        engine = find_engine()
+        with project.exclusively(list(project.matrix.bases)):
+            for name in project.matrix.bases:
+                made = base.prepare(project, name, engine, anew=True)
+                texts[baselock.path(project, name)] = baselock.text(made)
+    for file, text in texts.items():
+        _show(file, text)
+    if not arguments.plan:
+        write_all(texts)
+    return 0
+
+
+def _show(file: Path, text: str) -> None:
+    """Print what changes, without the hashes."""
+    old = file.read_text(encoding="utf-8") if file.exists() else ""
+    lines = [
+        line.rstrip(" \\")
+        for line in difflib.unified_diff(old.splitlines(), text.splitlines(), lineterm="", n=0)
+        if line[:1] in "+-"
+        and line[:3] not in ("+++", "---")
+        and "--hash=" not in line
+        and "# " not in line[:8]
+    ]
+    console.print(f"{file.name}: {len(lines)} lines changed" if lines else f"{file.name}: unchanged")
+    for line in lines[:60]:
+        console.print(f"  {line}")
+    if len(lines) > 60:
+        console.print(f"  … and {len(lines) - 60} more")

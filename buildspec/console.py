@@ -1,0 +1,56 @@
+"""What a person sees on standard error: steps with their seconds, notes, and a spinner on a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# Results go to standard output; everything about the work itself goes here.
+console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+
+
+def note(text: str) -> None:
+    """One line that a person should read."""
+    console.print(f"  {text}")
+
+
+@contextlib.contextmanager
+def step(title: str) -> Iterator[Callable[[str], None]]:
+    """Show a step while it runs, and one line with its seconds when it ends.
+
+    Yields a function that shows a detail beside the spinner; it shows nothing when this is no terminal.
+    """
+    began = time.monotonic()
+
+    def seconds() -> str:
+        return f"{time.monotonic() - began:.1f} s"
+
+    with console.status(title) as status:
+
+        def detail(text: str) -> None:
+            # A terminal line holds one line: anything longer makes the spinner scroll.
+            room = max(console.width - len(title) - 20, 10)
+            status.update(f"{title} · {seconds()} · {text[:room]}")
+
+        try:
+            yield detail
+        except BaseException as error:
+            word = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+            console.print(f"✗ {title} ({word} after {seconds()})", style="red")
+            raise
+    console.print(f"✓ {title} ({seconds()})")
+
+
+def size(count: float) -> str:
+    """Bytes in the unit people read (decimal, as registries count): 6.6 GB, 312 MB, 4 kB."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            number = count / factor
+            return f"{number:.1f} {unit}" if number < 10 else f"{number:.0f} {unit}"
+    return f"{count:.0f} B"

@@ -1,0 +1,135 @@
+"""A Docker Engine of Drydock's own: one folder holds its data, socket, pid and log."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import docker
+from docker.errors import DockerException
+
+from buildspec.console import note, step
+from buildspec.errors import EnvironmentLacksError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LABEL = "io.drydock.engine=private"
+_START_SECONDS = 60
+_STOP_SECONDS = 60
+
+
+def root() -> Path:
+    """Return the engine's folder; DRYDOCK_ENGINE_ROOT moves it to another disk."""
+    return Path(os.environ.get("DRYDOCK_ENGINE_ROOT", "/var/lib/drydock/engine"))
+
+
+def url() -> str:
+    """Return the address that DOCKER_HOST would hold for this engine."""
+    return f"unix://{root() / 'docker.sock'}"
+
+
+def possible() -> bool:
+    """Tell whether a private engine can be started: dockerd is installed and we are root."""
+    return os.geteuid() == 0 and shutil.which("dockerd") is not None
+
+
+def pid() -> int | None:
+    """Return the process id of the running private engine, or None."""
+    try:
+        number = int((root() / "dockerd.pid").read_text())
+        command = Path(f"/proc/{number}/cmdline").read_bytes()
+    except (OSError, ValueError):
+        return None
+    return number if b"dockerd" in command else None
+
+
+def start() -> str:
+    """Start the private engine, or wait for one that is starting; returns its url.
+
+    Raises EnvironmentLacksError with the end of its log when it does not come up.
+    """
+    folder = root()
+    folder.mkdir(parents=True, exist_ok=True)
+    # Unix sockets have short names (107 bytes), and dockerd adds its own folders below exec-root.
+    if len(str(folder)) > 60:
+        raise EnvironmentLacksError(
+            f"the engine's folder {folder} has too long a name for a socket", remedy="set DRYDOCK_ENGINE_ROOT"
+        )
+    with _lock(folder), step(f"starting a private Docker Engine in {folder}"):
+        if pid() is None:
+            _spawn(folder)
+        deadline = time.monotonic() + _START_SECONDS
+        while not _answers():
+            if pid() is None or time.monotonic() > deadline:
+                log = (folder / "dockerd.log").read_text(errors="replace").splitlines()
+                raise EnvironmentLacksError(
+                    "the private Docker Engine did not start; its log ends with:\n"
+                    + "\n".join(f"    {line}" for line in log[-8:]),
+                    why="the machine forbids what an engine needs (cgroups, mounts, iptables), or its disk is full",
+                    remedy="use an engine elsewhere: set DOCKER_HOST",
+                )
+            time.sleep(0.2)
+    note("it stays for the next run; `drydock engine stop` stops it")
+    return url()
+
+
+def stop() -> bool:
+    """Stop the private engine; returns False when none was running. Its data stays."""
+    number = pid()
+    if number is None:
+        return False
+    with step("stopping the private Docker Engine"):
+        os.kill(number, signal.SIGTERM)
+        deadline = time.monotonic() + _STOP_SECONDS
+        while pid() is not None:
+            if time.monotonic() > deadline:
+                raise EnvironmentLacksError(
+                    f"the private Docker Engine (process {number}) did not stop in {_STOP_SECONDS} s",
+                    why="a container of it does not end",
+                    remedy=f"end its containers, or `kill -9 {number}`",
+                )
+            time.sleep(0.2)
+    return True
+
+
+def _spawn(folder: Path) -> None:
+    for stale in ("dockerd.pid", "docker.sock"):
+        (folder / stale).unlink(missing_ok=True)
+    command = [
+        "dockerd",
+        *("--data-root", str(folder / "data"), "--exec-root", str(folder / "exec")),
+        *("--pidfile", str(folder / "dockerd.pid"), "--host", url(), "--label", LABEL),
+    ]
+    with (folder / "dockerd.log").open("wb") as log:
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
+        )
+    # dockerd writes the file itself a moment later; until then it tells that the engine is starting.
+    (folder / "dockerd.pid").write_text(str(child.pid))
+    time.sleep(0.5)
+    if child.poll() is not None:
+        (folder / "dockerd.pid").unlink(missing_ok=True)
+
+
+def _answers() -> bool:
+    try:
+        client = docker.DockerClient(base_url=url(), timeout=5)
+        return bool(client.ping())
+    except (DockerException, OSError):
+        return False
+
+
+@contextlib.contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """Two commands that start at once start one engine."""
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
