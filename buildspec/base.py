@@ -58,11 +58,12 @@ class Package:
 class Os:
     """A base with Drydock's packages installed, on the engine.
 
-    `image` is its id; `packages` is what is installed in it.
+    `image` is its id, `reference` its name there; `packages` is what is installed in it.
     """
 
     name: str
     image: str
+    reference: str
     packages: tuple[Package, ...]
 
     @property
@@ -116,8 +117,13 @@ def prepare(project: Project, name: str, engine: Engine, *, anew: bool = False) 
         _extend(project, name, base.image, reference, engine)
     image = engine.client.images.get(reference).id
     assert image is not None  # noqa: S101 - an image that was found by name has an id
-    made = Os(name, image, _packages(engine, image))
-    record = {"inputs": key, "image": made.image, "packages": [asdict(package) for package in made.packages]}
+    made = Os(name, image, reference, _packages(engine, image))
+    record = {
+        "inputs": key,
+        "image": image,
+        "reference": reference,
+        "packages": [asdict(package) for package in made.packages],
+    }
     atomic.write(project.results(name) / "base.json", json.dumps(record, indent=1))
     return made
 
@@ -129,7 +135,8 @@ def cached(project: Project, name: str, engine: Engine) -> Os | None:
         if record["inputs"] != inputs(project, name):
             return None
         engine.client.images.get(record["image"])
-        return Os(name, record["image"], tuple(Package(**row) for row in record["packages"]))
+        packages = tuple(Package(**row) for row in record["packages"])
+        return Os(name, record["image"], record["reference"], packages)
     except (OSError, ValueError, KeyError, TypeError, ImageNotFound):
         return None
 
@@ -137,9 +144,7 @@ def cached(project: Project, name: str, engine: Engine) -> Os | None:
 def _bootstrap(project: Project, name: str, base: Base, reference: str, engine: Engine) -> None:
     _need_mmdebstrap()
     archive = project.results(name) / "rootfs.tar"
-    hook = (
-        f'mkdir -p "$1/{os.path.dirname(MANIFEST)}"; chroot "$1" sh -c {shlex.quote(_LIST)} > "$1/{MANIFEST}"'  # noqa: PTH120
-    )
+    hook = f'mkdir -p "$1/{os.path.dirname(MANIFEST)}"; chroot "$1" sh -c {shlex.quote(_LIST)} > "$1/{MANIFEST}"'  # noqa: PTH120
     command = [
         *("mmdebstrap", "--variant=minbase", "--include=" + ",".join(package_names(project.images))),
         "--aptopt=APT::Install-Recommends false",

@@ -42,9 +42,7 @@ def moved(locked: tuple[Package, ...], made: Os) -> list[str]:
     """Name what differs between the lock and a base: `libc6 2.41-12 -> 2.41-13`, `tini added`."""
     before = {(package.name, package.architecture): package for package in locked}
     now = {(package.name, package.architecture): package for package in made.packages}
-    changes = [
-        f"{name} {before[name, arch].version} removed" for name, arch in before if (name, arch) not in now
-    ]
+    changes = [f"{name} {before[name, arch].version} removed" for name, arch in before if (name, arch) not in now]
     for key, package in now.items():
         old = before.get(key)
         if old is None:

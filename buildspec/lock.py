@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import uv
 from packaging.utils import canonicalize_name
 
 from buildspec import process, requirements
@@ -97,7 +98,7 @@ def resolve(project: Project, name: str) -> str:
         # uv leaves a distribution out when its only requirement holds on no platform.
         overrides.write_text("".join(f"{line} ; sys_platform == 'never'\n" for line in asked.excluded))
         command = [
-            *("uv", "pip", "compile", "-", "--no-config", "--no-header", "--quiet"),
+            *(uv.find_uv_bin(), "pip", "compile", "-", "--no-config", "--no-header", "--quiet"),
             *("--generate-hashes", "--no-emit-index-url", "--no-emit-find-links"),
             *("--python-version", stack.python, "--python-platform", PLATFORM, "--overrides", str(overrides)),
             *("--output-file", str(result)),

@@ -63,9 +63,7 @@ CudaVersion = Annotated[
 PythonVersion = Annotated[
     str,
     BeforeValidator(_quoted),
-    _pattern(
-        r"3\.\d+\.\d+", "a full Python version, as in 3.13.5 (Ray compares the patch level between nodes)"
-    ),
+    _pattern(r"3\.\d+\.\d+", "a full Python version, as in 3.13.5 (Ray compares the patch level between nodes)"),
 ]
 # AWS' own builds are not PEP 440: 2.6.0amzn1.0, 60.amzn0.
 UpstreamVersion = Annotated[
@@ -89,10 +87,14 @@ class _Row(BaseModel):
 
 
 class Image(_Row):
-    """A kind of image: its title and description, as the OCI labels carry them."""
+    """A kind of image: title and description as the OCI labels carry them, and its largest allowed size.
+
+    `size_budget_gb` counts uncompressed layers, in units of 10^9 bytes.
+    """
 
     title: str
     description: str
+    size_budget_gb: Annotated[float, Field(gt=0, strict=False)]
 
 
 class Base(_Row):
@@ -186,6 +188,8 @@ class Matrix(_Row):
     """The whole of versions.yaml."""
 
     schema_: Literal[1] = Field(alias="schema")
+    source: Annotated[str, _pattern(r"https?://\S+", "the URL of the project's source")]
+    licenses: str
     images: dict[ImageKind, Image]
     bases: dict[str, Base]
     fabrics: dict[str, Fabric]
@@ -233,10 +237,7 @@ def _mistakes_between(document: Document) -> list[Mistake]:
     for key, table in tables.items():
         for name in table:
             if not _NAME.fullmatch(str(name)):
-                path = (key, str(name))
-                message = (
-                    "names are small letters, digits, '-' and '.', at most 63, and start with none of '-.'"
-                )
+                message = "names are small letters, digits, '-' and '.', at most 63, and start with none of '-.'"
                 found.append(Mistake(document.line((key, str(name))), dotted((key, str(name))), message))
     for name, stack in tables["stacks"].items():
         if not isinstance(stack, dict):
@@ -280,9 +281,7 @@ def _mistake(document: Document, error: dict[str, Any]) -> Mistake:
         case "model_type" | "dict_type":
             message = f"expected a mapping, found {_yaml_type(error['input'])}"
         case _:
-            wanted = {"string_type": "text", "date_type": _DATE, "date_from_datetime_parsing": _DATE}.get(
-                kind
-            )
+            wanted = {"string_type": "text", "date_type": _DATE, "date_from_datetime_parsing": _DATE}.get(kind)
             found = _yaml_type(error["input"])
             message = f"expected {wanted}, found {found}" if wanted else str(error["msg"])
     return Mistake(document.line(path), dotted(path), message)

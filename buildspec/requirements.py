@@ -47,9 +47,7 @@ def read(images: Path, stack: Stack) -> Requirements:
         if content:
             lines.append(_PLACEHOLDER.sub(lambda found: values[found[1]], content))
     exclude = images / stack.image / "exclude.txt"
-    excluded = (
-        [line.split("#", 1)[0].strip() for line in _text(exclude).splitlines()] if exclude.exists() else []
-    )
+    excluded = [line.split("#", 1)[0].strip() for line in _text(exclude).splitlines()] if exclude.exists() else []
     return Requirements(tuple(lines), tuple(filter(None, excluded)), frozenset(received))
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from pathlib import Path
 
+    from buildspec.base import Os
+
 OS = "os"
 
 
@@ -49,26 +51,34 @@ def run(arguments: Namespace) -> int:
             for name in project.matrix.bases:
                 made = base.prepare(project, name, engine, anew=True)
                 texts[baselock.path(project, name)] = baselock.text(made)
-    for file, text in texts.items():
-        _show(file, text)
+                _show(baselock.path(project, name), _moved(project, name, made))
+    for name in stacks:
+        file = lock.path(project, name)
+        _show(file, _changed(file, texts[file]))
     if not arguments.plan:
         write_all(texts)
     return 0
 
 
-def _show(file: Path, text: str) -> None:
-    """Print what changes, without the hashes."""
+def _moved(project: Project, name: str, made: Os) -> list[str]:
+    if not baselock.path(project, name).exists():
+        return [f"{len(made.packages)} packages recorded for the first time"]
+    return baselock.moved(baselock.read(project, name), made)
+
+
+def _changed(file: Path, text: str) -> list[str]:
+    """Lines of a lock that change, without hashes and annotations."""
     old = file.read_text(encoding="utf-8") if file.exists() else ""
-    lines = [
+    return [
         line.rstrip(" \\")
         for line in difflib.unified_diff(old.splitlines(), text.splitlines(), lineterm="", n=0)
-        if line[:1] in "+-"
-        and line[:3] not in ("+++", "---")
-        and "--hash=" not in line
-        and "# " not in line[:8]
+        if line[:1] in "+-" and line[:3] not in ("+++", "---") and "--hash=" not in line and "# " not in line[:8]
     ]
-    console.print(f"{file.name}: {len(lines)} lines changed" if lines else f"{file.name}: unchanged")
-    for line in lines[:60]:
+
+
+def _show(file: Path, changes: list[str]) -> None:
+    console.print(f"{file.name}: {len(changes)} changes" if changes else f"{file.name}: unchanged")
+    for line in changes[:60]:
         console.print(f"  {line}")
-    if len(lines) > 60:
-        console.print(f"  … and {len(lines) - 60} more")
+    if len(changes) > 60:
+        console.print(f"  … and {len(changes) - 60} more")

@@ -73,7 +73,7 @@ def start() -> str:
                 raise EnvironmentLacksError(
                     "the private Docker Engine did not start; its log ends with:\n"
                     + "\n".join(f"    {line}" for line in log[-8:]),
-                    why="the machine forbids what an engine needs (cgroups, mounts, iptables), or its disk is full",
+                    why="the machine forbids what engines need (cgroups, mounts, iptables), or its disk is full",
                     remedy="use an engine elsewhere: set DOCKER_HOST",
                 )
             time.sleep(0.2)
