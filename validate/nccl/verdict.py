@@ -1,0 +1,193 @@
+"""From records to the verdict: per rank, per communicator, per job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from validate.nccl.failure import Failure, failure_of
+from validate.nccl.group import Group, group
+from validate.nccl.network import Use, use_of
+from validate.nccl.record import CommRank, Job, Process
+from validate.nccl.result import Communicator, Rank, Verdict
+
+__all__ = ["Decision", "Member", "communicators", "decide"]
+
+
+@dataclass(slots=True)
+class Member:
+    """One rank with what it used."""
+
+    process: Process
+    rank: CommRank
+    use: Use
+    verdict: Verdict
+
+
+@dataclass(slots=True)
+class Decision:
+    """The verdict on a job and what it rests on."""
+
+    verdict: Verdict
+    multi_node: bool | None
+    crossing: list[Member] = field(default_factory=list)
+    inside: list[Member] = field(default_factory=list)
+    failures: list[tuple[Process, Failure]] = field(default_factory=list)
+    groups: list[tuple[Group, list[Member], Verdict]] = field(default_factory=list)
+    document: bool = False
+    loose: bool = False
+
+
+def decide(job: Job) -> Decision:
+    """Judge a job by its processes; by loose messages only where nothing else says anything."""
+    if _is_document(job):
+        return Decision("unknown", None, document=True)
+    decision = _decide(job, list(job.processes.values()))
+    if decision.verdict == "unknown" and job.loose.clock:
+        loose = _decide(job, [*job.processes.values(), job.loose])
+        loose.loose = True
+        return loose
+    return decision
+
+
+def _is_document(job: Job) -> bool:
+    """Tell prose that quotes NCCL's lines from a log with some prose in it."""
+    return job.prose >= 3 and job.prose * 2 >= job.messages and not job.rows
+
+
+def _decide(job: Job, processes: list[Process]) -> Decision:
+    providers = {process.provider for process in processes if process.provider}
+    fabrics = {process.devices for process in processes if process.devices}
+    provider = providers.pop() if len(providers) == 1 else ""
+    fabric = fabrics.pop() if len(fabrics) == 1 else ""
+    failures = [(process, failed) for process in processes if (failed := failure_of(process))]
+    failed_here = {id(process) for process, _ in failures}
+    decision = Decision("unknown", None, failures=failures)
+    spans: list[bool | None] = []
+    for found in group(processes):
+        across = found.spans_nodes()
+        members = []
+        for process, rank in found.members:
+            use = use_of(process, rank, provider, fabric)
+            verdict = _rank_verdict(use, across, alone=across is None and _only_inside(rank, use, job))
+            members.append(Member(process, rank, use, "failed" if id(process) in failed_here else verdict))
+            (decision.inside if verdict == "intra-node" else decision.crossing).append(members[-1])
+        spans.append(False if all(member.verdict == "intra-node" for member in members) else across)
+        decision.groups.append((found, members, _joint(members)))
+    decision.multi_node = _multi_node(job, spans, processes)
+    if decision.multi_node is False:
+        decision.inside += decision.crossing
+        decision.crossing = []
+    uses = [member.use for member in decision.crossing if member.use.family]
+    if failures or job.failures:
+        decision.verdict = "failed"
+    elif uses:
+        decision.verdict = _of_uses(uses)
+    elif decision.inside and any(
+        member.use.family or member.rank.intra or member.rank.nodes or member.rank.size
+        for member in decision.inside
+    ):
+        decision.verdict = "intra-node"
+    return decision
+
+
+def _rank_verdict(use: Use, across: bool | None, *, alone: bool) -> Verdict:
+    if across is False or alone:
+        return "intra-node"
+    return use.verdict()
+
+
+def _only_inside(rank: CommRank, use: Use, job: Job) -> bool:
+    """Tell whether a rank shows channels, and all of them stay inside the node."""
+    return rank.intra is not None and not use.shown and job.size_seen <= 8 and len(job.test_hosts) < 2
+
+
+def _joint(members: list[Member]) -> Verdict:
+    """Judge one communicator by its ranks."""
+    verdicts = {member.verdict for member in members}
+    if "failed" in verdicts:
+        return "failed"
+    if verdicts == {"intra-node"}:
+        return "intra-node"
+    uses = [member.use for member in members if member.verdict != "intra-node" and member.use.family]
+    return _of_uses(uses) if uses else "unknown"
+
+
+def _of_uses(uses: list[Use]) -> Verdict:
+    """Judge what several ranks used; GPUDirect counts where every rank that shows channels has it."""
+    families = {use.family for use in uses}
+    if families == {"efa", "libfabric"}:
+        families = {"efa"}
+    if len(families) > 1:
+        return "mixed"
+    best = uses[0].verdict()
+    seen = [use for use in uses if use.shown] or uses
+    plain = next((use for use in seen if not use.gdr), None)
+    return plain.verdict() if plain is not None else (seen[0].verdict() if seen else best)
+
+
+def _multi_node(job: Job, spans: list[bool | None], processes: list[Process]) -> bool | None:
+    if True in spans or len(job.test_hosts) > 1:
+        return True
+    hosts = {process.host for process in processes}
+    if spans and all(span is False for span in spans) and job.size_seen <= _most_ranks(processes):
+        return False
+    if len(hosts) > 1:
+        return True
+    if len(job.test_hosts) == 1:
+        return False
+    return None
+
+
+def _most_ranks(processes: list[Process]) -> int:
+    """Give how many ranks the biggest communicator has; without sizes any number fits."""
+    sizes = [rank.size for process in processes for rank in process.ranks() if rank.size]
+    return max(sizes, default=1 << 30)
+
+
+def communicators(decision: Decision) -> tuple[Communicator, ...]:
+    """Make the public records of all communicators."""
+    made = []
+    for found, members, verdict in decision.groups:
+        by_verdict: dict[str, list[str]] = {}
+        for member in members:
+            hosts = by_verdict.setdefault(member.verdict, [])
+            if member.process.host not in hosts:
+                hosts.append(member.process.host)
+        made.append(
+            Communicator(
+                id=found.id,
+                size=found.size,
+                nodes=found.nodes,
+                verdict=verdict,
+                hosts=tuple((name, tuple(hosts)) for name, hosts in sorted(by_verdict.items())),
+                ranks=tuple(_rank(member) for member in members),
+            )
+        )
+    return tuple(made)
+
+
+def _rank(member: Member) -> Rank:
+    process, rank, use = member.process, member.rank, member.use
+    failed = failure_of(process)
+    return Rank(
+        host=process.host,
+        pid=process.pid,
+        device=rank.device,
+        rank=rank.rank,
+        verdict=member.verdict,
+        version=process.version,
+        plugin=process.plugin,
+        libfabric=process.libfabric,
+        provider=process.provider,
+        fabric=process.fabric,
+        nics=process.nics,
+        chosen=rank.choice or process.chosen,
+        gdr=use.gdr if use.shown or rank.gdr is not None else None,
+        connected=rank.connected,
+        channels=tuple(
+            sorted(
+                (f"NET/{name}{'/GDRDMA' if gdr else ''}", count) for (name, gdr), count in rank.channels.items()
+            )
+        ),
+        errors=(failed.sign.evidence,) if failed else (),
+    )
