@@ -5,23 +5,70 @@
 
 import nox
 
-nox.needs_version = ">=2025.2.9"
-nox.options.default_venv_backend = "uv|virtualenv"
-nox.options.reuse_existing_virtualenvs = True
+nox.needs_version = ">=2026.4"
+nox.options.default_venv_backend = "uv"
+nox.options.reuse_venv = "yes"
 nox.options.sessions = ["build"]
 
-DRYDOCK = ("-e", ".[build,logs]")
+PYPROJECT = nox.project.load_toml("pyproject.toml")
+PYTHON = ["buildspec", "validate", "tests", "benchmarks", "noxfile.py"]
+
+
+def install(session: nox.Session, *groups: str) -> None:
+    """Install Drydock with everything that building and checking needs, and these dependency groups."""
+    session.install("-e", ".[build,logs]", *nox.project.dependency_groups(PYPROJECT, *groups))
+
+
+def drydock(session: nox.Session) -> None:
+    """Run the command that is named as the session is."""
+    install(session)
+    session.run("drydock", session.name, *session.posargs)
 
 
 @nox.session
 def build(session: nox.Session) -> None:
-    """Build the stacks of the matrix and check them: [STACK...] [--plan] [--push REGISTRY/NAMESPACE]."""
-    session.install(*DRYDOCK)
-    session.run("drydock", "build", *session.posargs)
+    """Build stacks and check them: [STACK...] [--plan] [--locked] [--push REGISTRY/NAMESPACE]."""
+    drydock(session)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run Drydock's own tests; arguments go to pytest, for example -m 'not integration'."""
+    install(session, "tests")
+    session.run("pytest", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check the code: ruff, mypy, hadolint, shellcheck."""
+    install(session, "tests", "lint")
+    session.run("ruff", "check", *PYTHON)
+    session.run("ruff", "format", "--check", *PYTHON)
+    session.run("mypy")
+    session.run("hadolint", "--config", "images/hadolint.yaml", "images/Dockerfile", "images/os.Dockerfile")
+    session.run("shellcheck", ".ci/run", "images/with-network", "images/rootfs/usr/local/bin/drydock-entrypoint",
+                "images/rootfs/usr/local/bin/drydock-sshd")  # fmt: skip
+
+
+@nox.session
+def validate(session: nox.Session) -> None:
+    """Run the checks on any image: --image REF [--stack NAME] [--level L] [--report DIR]."""
+    drydock(session)
 
 
 @nox.session
 def lock(session: nox.Session) -> None:
-    """Resolve and hash-lock what goes into the images: [STACK...|os]."""
-    session.install(*DRYDOCK)
-    session.run("drydock", "lock", *session.posargs)
+    """Resolve and hash-lock what goes into the images: [STACK...|os] [--plan]."""
+    drydock(session)
+
+
+@nox.session
+def engine(session: nox.Session) -> None:
+    """Show, start or stop the container engine that Drydock uses: status|start|stop."""
+    drydock(session)
+
+
+@nox.session
+def clean(session: nox.Session) -> None:
+    """Free what earlier builds left on the engine: [--plan] [--all]."""
+    drydock(session)
