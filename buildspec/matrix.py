@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import date
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 from pydantic import (
     AfterValidator,
@@ -26,6 +28,7 @@ FILE_NAME = "versions.yaml"
 
 ImageKind = Literal["train", "llm"]
 Status = Literal["current", "maintenance", "retired"]
+Pin = Literal["python", "cuda", "torch", "nccl", "ray", "vllm", "nixl"]
 
 
 def _quoted(value: Any) -> Any:
@@ -40,13 +43,35 @@ def _quoted(value: Any) -> Any:
 def _version(text: str) -> str:
     try:
         Version(text)
+        # packaging takes space around a version and digits of any script; requirements and tags do not.
+        valid = text.isascii() and text == text.strip()
     except InvalidVersion:
-        raise ValueError(f"'{text}' is not a version (expected digits and dots, as in 2.60.0)") from None
+        valid = False
+    if not valid:
+        raise ValueError(f"{text!r} is not a version (expected digits and dots, as in 2.60.0)")
+    return text
+
+
+def _date(value: Any) -> Any:
+    """Read a date; pydantic would take a number as seconds since 1970."""
+    if not isinstance(value, str):
+        raise ValueError(f"expected {_DATE}, found {_yaml_type(value)}")  # noqa: TRY004 - as in _quoted
+    try:
+        return datetime.strptime(value, "%Y-%m-%d").replace(tzinfo=UTC).date()
+    except ValueError:
+        raise ValueError(f"'{value}' is not {_DATE}") from None
+
+
+def _range(text: str) -> str:
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        raise ValueError(f"'{text}' is not a range of versions (expected for example >=2.60,<2.61)") from None
     return text
 
 
 def _pattern(regex: str, says: str) -> AfterValidator:
-    compiled = re.compile(regex)
+    compiled = re.compile(regex, re.ASCII)
 
     def check(text: str) -> str:
         if not compiled.fullmatch(text):
@@ -57,6 +82,7 @@ def _pattern(regex: str, says: str) -> AfterValidator:
 
 
 PackageVersion = Annotated[str, BeforeValidator(_quoted), AfterValidator(_version)]
+VersionRange = Annotated[str, BeforeValidator(_quoted), AfterValidator(_range)]
 CudaVersion = Annotated[
     str, BeforeValidator(_quoted), _pattern(r"\d+\.\d+", "a CUDA version of two parts, as in 13.2")
 ]
@@ -78,8 +104,10 @@ ImageByDigest = Annotated[
     ),
 ]
 _DATE = "a date, as in 2027-11-30"
-# Names become folders, bake targets, tags and container names.
-_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,62}")
+# Names become folders, bake targets, repositories and container names.
+_NAME = re.compile(r"(?=.{1,63}$)[a-z0-9]+(?:(?:\.|-+)[a-z0-9]+)*")
+# `lock os` means the bases, and a bake file's group is called default.
+_TAKEN = ("os", "default")
 
 
 class _Row(BaseModel):
@@ -94,7 +122,7 @@ class Image(_Row):
 
     title: str
     description: str
-    size_budget_gb: Annotated[float, Field(gt=0, strict=False)]
+    size_budget_gb: Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Base(_Row):
@@ -146,12 +174,21 @@ class EfaFabric(_Row):
 Fabric = Annotated[DistroFabric | EfaFabric, Field(discriminator="kind")]
 
 
+InstanceType = Annotated[str, _pattern(r"[a-z][a-z0-9-]*\.[a-z0-9-]+", "an EC2 instance type, as in p5.48xlarge")]
+
+
 class Stack(_Row):
-    """One row of the matrix: an image and the exact version of everything that is pinned in it."""
+    """One row of the matrix: an image and the exact version of everything that is pinned in it.
+
+    What follows the pins is claimed of the stack and checked by `drydock matrix --check`: `instances` are
+    EC2 instance types that it is for, `driver` the oldest NVIDIA driver of its hosts, `kuberay` the oldest
+    KubeRay, `head` the stack that runs the head of its clusters (its own by default), `features` what it
+    promises. `ranges` are the versions to which `drydock bump` may move a pin.
+    """
 
     image: ImageKind
     status: Status
-    support_end: Annotated[date, Field(strict=False)]
+    support_end: Annotated[date, BeforeValidator(_date)]
     base: str
     fabric: str
     python: PythonVersion
@@ -161,6 +198,12 @@ class Stack(_Row):
     ray: PackageVersion
     vllm: PackageVersion | None = None
     nixl: PackageVersion | None = None
+    instances: Annotated[tuple[InstanceType, ...], Field(strict=False)] = ()
+    driver: PackageVersion | None = None
+    kuberay: PackageVersion | None = None
+    head: str | None = None
+    features: Annotated[tuple[Literal["gin"], ...], Field(strict=False)] = ()
+    ranges: dict[Pin, VersionRange] = {}
 
     @model_validator(mode="after")
     def _pins_of_its_image(self) -> Self:
@@ -175,8 +218,7 @@ class Stack(_Row):
     @property
     def pins(self) -> dict[str, str]:
         """Pin name to version, in the order of this class' fields."""
-        names = ("python", "cuda", "torch", "nccl", "ray", "vllm", "nixl")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        return {name: value for name in get_args(Pin) if (value := getattr(self, name)) is not None}
 
     @property
     def cuda_major(self) -> int:
@@ -185,7 +227,11 @@ class Stack(_Row):
 
 
 class Matrix(_Row):
-    """The whole of versions.yaml."""
+    """The whole of versions.yaml.
+
+    `registries` are the kinds of registry to which the images go (ecr, ecr-public, ghcr). `other_cuda_majors`
+    maps distributions that may be of another CUDA major than their stack to the reason why.
+    """
 
     schema_: Literal[1] = Field(alias="schema")
     source: Annotated[str, _pattern(r"https?://\S+", "the URL of the project's source")]
@@ -194,6 +240,8 @@ class Matrix(_Row):
     bases: dict[str, Base]
     fabrics: dict[str, Fabric]
     stacks: dict[str, Stack]
+    registries: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    other_cuda_majors: dict[str, str] = {}
 
     def current(self) -> list[str]:
         """Names of the stacks that `build` builds when none is named."""
@@ -229,16 +277,30 @@ def _mistakes_between(document: Document) -> list[Mistake]:
 
     Works on the raw data, so that it reports beside mistakes of form and not only after them.
     """
-    found: list[Mistake] = []
     tables = {
         key: table if isinstance(table := document.data.get(key), dict) else {}
-        for key in ("bases", "fabrics", "stacks")
+        for key in ("images", "bases", "fabrics", "stacks")
     }
-    for key, table in tables.items():
-        for name in table:
-            if not _NAME.fullmatch(str(name)):
-                message = "names are small letters, digits, '-' and '.', at most 63, and start with none of '-.'"
-                found.append(Mistake(document.line((key, str(name))), dotted((key, str(name))), message))
+    found = [*_wrong_names(document, tables), *_wrong_references(document, tables)]
+    if isinstance(document.data.get("stacks"), dict) and not tables["stacks"]:
+        found.append(Mistake(document.line(("stacks",)), "stacks", "a matrix needs at least one stack"))
+    return found
+
+
+def _wrong_names(document: Document, tables: dict[str, dict[Any, Any]]) -> Iterator[Mistake]:
+    for key in ("bases", "fabrics", "stacks"):
+        for name in map(str, tables[key]):
+            path = (key, name)
+            if not _NAME.fullmatch(name):
+                message = "names are small letters and digits with '-' or '.' between them, at most 63"
+                yield Mistake(document.line(path), dotted(path), message)
+            # Results of stacks and bases lie side by side under out/.
+            if key == "stacks" and (name in _TAKEN or name in tables["bases"]):
+                whose = "Drydock's own" if name in _TAKEN else "a base's name already"
+                yield Mistake(document.line(path), dotted(path), f"'{name}' is {whose}; choose another")
+
+
+def _wrong_references(document: Document, tables: dict[str, dict[Any, Any]]) -> Iterator[Mistake]:
     for name, stack in tables["stacks"].items():
         if not isinstance(stack, dict):
             continue
@@ -247,10 +309,12 @@ def _mistakes_between(document: Document) -> list[Mistake]:
             if isinstance(wanted, str) and wanted not in table:
                 path = ("stacks", str(name), key)
                 message = f"no {key} is named '{wanted}'{nearest(wanted, map(str, table))}"
-                found.append(Mistake(document.line(path), dotted(path), message))
-    if isinstance(document.data.get("stacks"), dict) and not tables["stacks"]:
-        found.append(Mistake(document.line(("stacks",)), "stacks", "a matrix needs at least one stack"))
-    return found
+                yield Mistake(document.line(path), dotted(path), message)
+        image = stack.get("image")
+        if tables["images"] and image in get_args(ImageKind) and image not in tables["images"]:
+            path = ("stacks", str(name), "image")
+            message = f"the matrix has no images.{image} (title, description, size_budget_gb)"
+            yield Mistake(document.line(path), dotted(path), message)
 
 
 def _mistake(document: Document, error: dict[str, Any]) -> Mistake:
@@ -278,10 +342,12 @@ def _mistake(document: Document, error: dict[str, Any]) -> Mistake:
             message = f"'{given}' is not one of {legal}"
         case "union_tag_not_found":
             path, message = (*path, "kind"), "is missing (distro or efa)"
-        case "model_type" | "dict_type":
+        case "string_type" if raw[-1] == "[key]":
+            message = "a name is text: write it in quotes"
+        case "model_type" | "dict_type" | "model_attributes_type":
             message = f"expected a mapping, found {_yaml_type(error['input'])}"
         case _:
-            wanted = {"string_type": "text", "date_type": _DATE, "date_from_datetime_parsing": _DATE}.get(kind)
+            wanted = {"string_type": "text", "float_type": "a number"}.get(kind)
             found = _yaml_type(error["input"])
             message = f"expected {wanted}, found {found}" if wanted else str(error["msg"])
     return Mistake(document.line(path), dotted(path), message)
