@@ -15,6 +15,7 @@ from buildspec.errors import BadInputError
 # No file of ours comes near this; what does is a mistake or an attack (aliases that multiply).
 MAX_BYTES = 1 << 20
 MAX_NODES = 100_000
+MAX_DEPTH = 50
 
 PathKey = tuple[str | int, ...]
 
@@ -91,6 +92,15 @@ def read(file: Path) -> Document:
     that is missing, unreadable, not UTF-8 or larger than MAX_BYTES.
     """
     text = _text(file)
+    try:
+        return _parsed(file, text)
+    except yaml.reader.ReaderError as error:
+        line = text[: error.position].count("\n") + 1
+        mistake = Mistake(line, "", f"the character U+{ord(text[error.position]):04X} is not allowed in YAML")
+        raise MistakesError(file, [mistake]) from error
+
+
+def _parsed(file: Path, text: str) -> Document:
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
@@ -174,6 +184,12 @@ def _walk(root: yaml.Node) -> Iterator[tuple[PathKey, yaml.Node]]:
         seen += 1
         if seen > MAX_NODES:
             raise yaml.YAMLError(f"aliases expand to more than {MAX_NODES} values")
+        # An alias inside the node that it names goes round for ever.
+        if len(path) > MAX_DEPTH:
+            raise yaml.MarkedYAMLError(
+                problem=f"nested more than {MAX_DEPTH} levels deep, or an alias inside the value that it names",
+                problem_mark=node.start_mark,
+            )
         yield path, node
         if isinstance(node, yaml.MappingNode):
             queue.extend(((*path, str(key.value)), value) for key, value in node.value)
