@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from buildspec.engine import Engine
     from buildspec.project import Project
 
-# An image, and the unpacked wheels in BuildKit's cache that it is installed from.
-_COPIES = 2
+# An image, and the unpacked wheels in BuildKit's cache that it is installed from, without their bytecode.
+_COPIES = 1.75
 _BASE_BYTES = 2_000_000_000
 
 
@@ -36,7 +36,7 @@ def check(project: Project, stacks: list[str], engine: Engine) -> None:
         return  # an engine on another machine: its disk can't be seen from here
     free, need = shutil.disk_usage(folder).free, needed(project, stacks)
     # What an earlier build of the same wheels left in the cache need not be written again.
-    need -= min(_cache_bytes(engine.client.df()), need // _COPIES)
+    need -= min(_cache_bytes(engine.client.df()), need // 2)
     if free < need:
         raise EnvironmentLacksError(
             f"the engine's disk ({folder}) has {size(free)} free; building {', '.join(stacks)} needs {size(need)}",
