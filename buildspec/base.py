@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import shlex
 import shutil
+import tempfile
 from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from docker.errors import ImageNotFound
 
-from buildspec import atomic, process
+from buildspec import atomic, network, process
 from buildspec.console import note, step
 from buildspec.errors import BadInputError, EnvironmentLacksError, NotProvenError
 from buildspec.project import CONSTANT_TIME
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from buildspec.engine import Engine
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
 
 LABEL = "io.drydock"
 # Written in every base: the fields Package, Version, Architecture, SHA256 of each package, as apt shows them.
-MANIFEST = "usr/share/drydock/debian-packages"
+MANIFEST = PurePosixPath("usr/share/drydock/debian-packages")
 _LIST = (
     "apt-cache show --no-all-versions $(dpkg-query -W -f '${Package}:${Architecture}=${Version} ' "
     "| sed 's/:all=/=/g') 2>/dev/null | grep -E '^$|^(Package|Version|Architecture|SHA256): '"
@@ -143,61 +147,45 @@ def cached(project: Project, name: str, engine: Engine) -> Os | None:
 
 def _bootstrap(project: Project, name: str, base: Base, reference: str, engine: Engine) -> None:
     _need_mmdebstrap()
-    archive = project.results(name) / "rootfs.tar"
-    hook = f'mkdir -p "$1/{os.path.dirname(MANIFEST)}"; chroot "$1" sh -c {shlex.quote(_LIST)} > "$1/{MANIFEST}"'  # noqa: PTH120
-    command = [
-        *("mmdebstrap", "--variant=minbase", "--include=" + ",".join(package_names(project.images))),
-        "--aptopt=APT::Install-Recommends false",
-        *(f"--dpkgopt={option}" for option in _LEFT_OUT),
-        *(f"--customize-hook={hook}", f'--customize-hook=cd "$1" && {_NO_KEYS}'),
-        *(base.suite, str(archive), *sources(base)),
-    ]
-    try:
-        with step(f"bootstrapping {name} from Debian's archive") as detail:
-            process.stream(
-                command,
-                on_line=detail,
-                env={"SOURCE_DATE_EPOCH": str(CONSTANT_TIME)},
-                log_file=project.results(name) / "bootstrap.log",
-            )
-        with step(f"importing {name} into the engine"):
-            changes = [f"LABEL {LABEL}=base", 'CMD ["/bin/bash"]']
-            options = [word for change in changes for word in ("--change", change)]
-            process.run(["docker", "import", *options, str(archive), reference], env=engine.environment)
-    except process.CommandFailedError as error:
-        raise _explained(name, error) from error
-    finally:
-        # The engine has it now; a second copy on the disk would only cost its 0.7 GB.
-        archive.unlink(missing_ok=True)
+    log = project.results(name) / "bootstrap.log"
+    with tempfile.TemporaryDirectory(prefix=".rootfs-", dir=project.results(name)) as folder:
+        hook = f'mkdir -p "$1/{MANIFEST.parent}"; chroot "$1" sh -c {shlex.quote(_LIST)} > "$1/{MANIFEST}"'
+        command = [
+            *("mmdebstrap", "--variant=minbase", "--include=" + ",".join(package_names(project.images))),
+            "--aptopt=APT::Install-Recommends false",
+            *(f"--dpkgopt={option}" for option in _LEFT_OUT),
+            *(f"--customize-hook={hook}", f'--customize-hook=cd "$1" && {_NO_KEYS}'),
+            *(base.suite, f"{folder}/rootfs.tar", *sources(base)),
+        ]
+        with step(f"bootstrapping {name} from Debian's archive") as detail, _explaining(name):
+            process.stream(command, on_line=detail, env={"SOURCE_DATE_EPOCH": str(CONSTANT_TIME)}, log_file=log)
+        with step(f"importing {name} into the engine") as detail, _explaining(name):
+            command = [*_build(project, "bootstrap", reference), folder]
+            process.stream(command, on_line=detail, env=engine.environment)
 
 
 def _extend(project: Project, name: str, image: str, reference: str, engine: Engine) -> None:
+    secrets = network.read()
     command = [
-        *(
-            "docker",
-            "buildx",
-            "build",
-            "--progress=plain",
-            "--load",
-            "--file",
-            str(project.images / "os.Dockerfile"),
-        ),
-        *("--build-context", f"base=docker-image://{image}", "--label", f"{LABEL}=base", "--tag", reference),
-        *("--build-arg", f"SOURCE_DATE_EPOCH={CONSTANT_TIME}"),
+        *_build(project, "os", reference),
+        *("--build-context", f"base=docker-image://{image}"),
         *("--build-arg", f"PACKAGES={' '.join(package_names(project.images))}"),
         *("--build-arg", f"LIST={_LIST}", "--build-arg", f"NO_KEYS={_NO_KEYS}"),
+        *(word for secret in secrets.bake_secrets for word in ("--secret", secret)),
         str(project.images),
     ]
-    try:
-        with step(f"installing Debian packages on {name}") as detail:
-            process.stream(
-                command,
-                on_line=detail,
-                env=engine.environment,
-                log_file=project.results(name) / "bootstrap.log",
-            )
-    except process.CommandFailedError as error:
-        raise _explained(name, error) from error
+    log = project.results(name) / "bootstrap.log"
+    with step(f"installing Debian packages on {name}") as detail, _explaining(name):
+        process.stream(command, on_line=detail, env=engine.environment | secrets.environment, log_file=log)
+
+
+def _build(project: Project, dockerfile: str, reference: str) -> list[str]:
+    """Start of the command that builds a base; its context is still to be named."""
+    return [
+        *("docker", "buildx", "build", "--progress=plain", "--load", "--provenance=false"),
+        *("--file", str(project.images / f"{dockerfile}.Dockerfile")),
+        *("--label", f"{LABEL}=base", "--tag", reference, "--build-arg", f"SOURCE_DATE_EPOCH={CONSTANT_TIME}"),
+    ]
 
 
 def sources(base: Base) -> list[str]:
@@ -232,6 +220,15 @@ def _need_mmdebstrap() -> None:
             )
     except process.CommandFailedError as error:
         raise EnvironmentLacksError(f"mmdebstrap could not be installed: {error}", remedy=remedy) from error
+
+
+@contextlib.contextmanager
+def _explaining(name: str) -> Iterator[None]:
+    """Turn a failed command into an error of the class that fits."""
+    try:
+        yield
+    except process.CommandFailedError as error:
+        raise _explained(name, error) from error
 
 
 def _explained(name: str, error: process.CommandFailedError) -> Exception:

@@ -78,7 +78,7 @@ def target(project: Project, stack_name: str, os: Os, revision: Revision) -> Tar
         **({"io.drydock.excluded": ",".join(asked.excluded)} if asked.excluded else {}),
     }
     labels = {f"org.opencontainers.image.{name}": value for name, value in oci.items()} | drydock
-    parts: list[Any] = [sources_sha256(project.images), lock.sha256, os.image, arguments, labels]
+    parts: list[Any] = [sources_sha256(project.images), lock.sha256, os.digest, arguments, labels]
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
     return Target(stack_name, lock, os, arguments, labels, f"drydock/{stack_name}:local", key)
 

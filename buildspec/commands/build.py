@@ -157,7 +157,7 @@ def _print_plan(project: Project, names: list[str], arguments: Namespace) -> int
         base_name = project.matrix.stack(name).base
         os = base.cached(project, base_name, engine) if engine else None
         if os is None:
-            os = base.Os(base_name, "(to be made)", "(to be made)", baselock.read(project, base_name))
+            os = base.Os(base_name, "", "to be made", baselock.read(project, base_name))
         targets.append(plan.target(project, name, os, revision))
     if arguments.json:
         print(json.dumps([_plan_row(target) for target in targets], indent=1))
