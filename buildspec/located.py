@@ -119,7 +119,8 @@ def _parsed(file: Path, text: str) -> Document:
         raise MistakesError(file, [Mistake(mark.line + 1 if mark else 1, "", message)]) from error
     except yaml.YAMLError as error:
         raise MistakesError(file, [Mistake(1, "", str(error))]) from error
-    except ValueError as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # PyYAML's constructors trust what an explicit tag says: `!!int ''`, `!!bool x`, `!!timestamp x`.
         raise MistakesError(file, [Mistake(1, "", f"a value can't be read: {error}")]) from error
     except RecursionError as error:
         raise MistakesError(file, [Mistake(1, "", "nested too deeply")]) from error
