@@ -329,7 +329,7 @@ def _mistake(document: Document, error: dict[str, Any]) -> Mistake:
     kind, context = error["type"], error.get("ctx", {})
     match kind:
         case "extra_forbidden":
-            message = f"unknown key{nearest(str(path[-1]), _legal_keys(path))}"
+            message = f"unknown key{nearest(str(path[-1]), _legal_keys(raw))}"
         case "missing":
             message = "is missing"
         case "value_error":
@@ -357,7 +357,7 @@ def _legal_keys(path: tuple[str | int, ...]) -> list[str]:
     rows: dict[str, list[type[BaseModel]]] = {
         "images": [Image],
         "bases": [Base],
-        "fabrics": [EfaFabric, DistroFabric],
+        "fabrics": [DistroFabric if "distro" in path[2:-1] else EfaFabric],
         "stacks": [Stack],
     }
     models = rows.get(str(path[0]), [Matrix]) if len(path) > 1 else [Matrix]
