@@ -204,8 +204,8 @@ def _cause(
 
 def _lines(lines: Iterable[Evidence | None]) -> tuple[Evidence, ...]:
     """Keep the first few different lines whose text was kept."""
-    kept: dict[tuple[str, int], Evidence] = {}
+    kept: dict[Evidence, None] = {}
     for line in lines:
         if line is not None and line.text and len(kept) < _MOST_LINES:
-            kept.setdefault((line.file, line.line), line)
-    return tuple(kept.values())
+            kept[line] = None
+    return tuple(kept)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from validate.nccl.record import CommRank, Process
 
-__all__ = ["Group", "group"]
+__all__ = ["ONE_NODE", "Group", "group"]
 
 # More ranks than GPUs in any one node that NCCL runs on without saying nNodes.
-_ONE_NODE = 8
+ONE_NODE = 8
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Group:
             seen = {rank.rank for _, rank in self.members if rank.rank is not None}
             if len(seen) >= size:
                 return False
-            if size > _ONE_NODE:
+            if size > ONE_NODE:
                 return True
         if any(rank.channels for _, rank in self.members):
             return True

@@ -85,6 +85,8 @@ def use_of(process: Process, rank: CommRank, job_provider: str, job_fabric: str)
     if process.devices:
         found: Family = "roce" if process.devices == "roce" else "ib"
         return Use(found, gdr=rank.gdr is True, shown=False, name="IB", lines=_some(process.devices_line))
+    if process.other_line:
+        return Use("other-plugin", gdr=False, shown=False, name=process.other, lines=(process.other_line,))
     if process.socket_line and not process.provider:
         return Use("socket", gdr=False, shown=False, name="Socket", lines=_some(process.socket_line))
     return Use("", gdr=False, shown=False, name="", lines=())

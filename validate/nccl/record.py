@@ -49,6 +49,11 @@ class CommRank:
     nodes_line: Evidence | None = None
     ended: bool = False
 
+    def learn_rank(self, rank: str) -> None:
+        """Take the rank that a channel line shows, where no communicator line has said it."""
+        if self.rank is None and rank:
+            self.rank = int(rank)
+
     def absorb(self, other: CommRank) -> None:
         """Take over what was seen before this communicator had a name."""
         for key, count in other.channels.items():
@@ -81,6 +86,8 @@ class Process:
     devices: str = ""
     devices_line: Evidence | None = None
     socket_line: Evidence | None = None
+    other: str = ""
+    other_line: Evidence | None = None
     loaded: str = ""
     aws: bool = False  # the plugin's own words name AWS or EFA
     settings: dict[str, str] = field(default_factory=dict)
@@ -175,6 +182,8 @@ class Process:
                     home, channels=dict(home.channels), channel_lines=dict(home.channel_lines)
                 )
                 made[at].absorb(loose)
+        if not made and (self.chosen or self.devices_line or self.socket_line or self.other_line):
+            made.append(CommRank(""))
         return made
 
     def note(self, name: str, line: Evidence, values: dict[str, str], where: str = "") -> None:
@@ -202,6 +211,7 @@ class Job:
         self.prose = 0
         self.rows: dict[tuple[str, int], Bandwidth] = {}
         self.folded = False
+        self.processes_folded = 0
         self.instance = ""
         self.messages = 0
         self.lines = 0
@@ -234,31 +244,36 @@ class Job:
             if line is None:
                 return
         self.messages += count
+        if kind == "folded":
+            self.folded = True
+            if values[0] == "choice":
+                self.processes_folded = max(self.processes_folded, count + 1)
+            return
         process, device, thread = self._process(owner)
         if line is None:
-            if kind == "net":
-                record = process.current(device, thread)
-                key = (values[0], values[1] == "gdr")
-                record.channels[key] = record.channels.get(key, 0) + count
             return
         process.clock += 1
         if kind == "net":
             record = process.current(device, thread)
             key = (values[0], values[1] == "gdr")
-            # Ray folds equal lines: how many it folded says nothing about this owner.
-            record.channels[key] = record.channels.get(key, 0) + 1
+            record.channels[key] = record.channels.get(key, 0) + count
             record.channel_lines.setdefault(key, line)
+            record.learn_rank(values[-1])
             process.went_on_at = process.clock
         elif kind == "intra":
             record = process.current(device, thread)
             record.intra = record.intra or line
+            record.learn_rank(values[-1])
             process.went_on_at = process.clock
         elif kind == "comm":
             process.comm(device, thread, values, line)
         elif kind == "choice":
             record = process.pending(device, thread)
-            record.choice, record.choice_line = values[0], line
-            process.chosen, process.chosen_line, process.chosen_at = values[0], line, process.clock
+            named = values[0] == process.chosen and values[1] == "assigned"
+            if not named or record.choice_line is None:
+                record.choice, record.choice_line = values[0], line
+            process.chosen, process.chosen_at = values[0], process.clock
+            process.chosen_line = record.choice_line
         elif kind == "rings":
             record = process.current(device, thread)
             record.connected = True
@@ -278,6 +293,8 @@ class Job:
             process.devices, process.devices_line = values[0], line
         elif kind == "socket":
             process.socket_line = line
+        elif kind == "other":
+            process.other, process.other_line = values[0], line
         elif kind == "ranks":
             self.size_seen = max(self.size_seen, int(values[0]))
         elif kind == "env":
@@ -291,8 +308,6 @@ class Job:
             self.instance = self.instance or values[0]
         else:
             setattr(process, kind, values[0])
-        if count > 1:
-            self.folded = True
 
     def _application(self, kind: str, values: tuple[str, ...], line: Evidence | None, count: int) -> None:
         if kind == "doc":
@@ -318,5 +333,5 @@ class Job:
 
 _NCCL_KINDS = {
     "net", "intra", "choice", "provider", "plugin", "libfabric", "devices", "socket", "comm", "rings", "ranks", "aws", "env", "sign",
-    "warn", "trail", "loaded",
+    "warn", "trail", "loaded", "other", "folded",
 }  # fmt: skip

@@ -70,7 +70,7 @@ class Scan:
         self._cold: list[tuple[_Counted, list[int]]] = []
         self._prose = [0]
         self._facts: dict[str, Fact | None] = {}
-        self._chosen: dict[str, str] = {}
+        self._chosen: dict[str, set[tuple[str, ...]]] = {}
         self._texts: dict[str, int] = {}
 
     def feed(self, block: bytes) -> None:
@@ -193,6 +193,8 @@ class Scan:
     def _message(self, number: int, message: Message, fact: Fact, text: str) -> None:
         kind, values = fact
         process = _process(message.owner)
+        if message.folded:
+            self.events.append((number, message.owner, "folded", (kind,), "", message.folded))
         if kind in {"comm", "sign", "warn", "trail"}:
             # Channels that were counted so far came before this line, and belong to an earlier communicator.
             if process in self._open:
@@ -200,9 +202,12 @@ class Scan:
             if kind != "comm":
                 self._chosen.pop(process, None)
         elif kind == "choice":
-            if self._chosen.get(process) == values[0]:
+            said = self._chosen.setdefault(process, set())
+            if values in said:
                 return
-            self._chosen[process] = values[0]
+            if said and next(iter(said))[0] != values[0]:
+                said.clear()
+            said.add(values)
         if (
             kind in {"comm", "choice", "rings", "provider", "devices", "socket", "env", "version"}
             and message.owner
@@ -216,11 +221,11 @@ class Scan:
             )
             shown = self._texts[key] = self._texts.get(key, 0) + 1
             if shown > _WITH_TEXT:
-                self.events.append((number, message.owner, kind, values, "", 1 + message.folded))
+                self.events.append((number, message.owner, kind, values, "", 1))
                 return
         if not text:
             text = f"{message.owner}] {message.where} {message.body}" if message.owner else message.body
-        self.events.append((number, message.owner, kind, values, text.strip()[:_TEXT], 1 + message.folded))
+        self.events.append((number, message.owner, kind, values, text.strip()[:_TEXT], 1))
 
     def _report(self, process: str) -> None:
         """Turn what was counted for a process into events."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from validate.nccl.failure import Failure, failure_of
-from validate.nccl.group import Group, group
+from validate.nccl.group import ONE_NODE, Group, group
 from validate.nccl.network import Use, use_of
 from validate.nccl.record import CommRank, Job, Process
 from validate.nccl.result import Communicator, Rank, Verdict
@@ -98,7 +98,12 @@ def _rank_verdict(use: Use, across: bool | None, *, alone: bool) -> Verdict:
 
 def _only_inside(rank: CommRank, use: Use, job: Job) -> bool:
     """Tell whether a rank shows channels, and all of them stay inside the node."""
-    return rank.intra is not None and not use.shown and job.size_seen <= 8 and len(job.test_hosts) < 2
+    return rank.intra is not None and not use.shown and (rank.rank or 0) < ONE_NODE and _may_be_one_node(job)
+
+
+def _may_be_one_node(job: Job) -> bool:
+    """Tell whether nothing outside the communicators speaks for more than one node."""
+    return job.size_seen <= ONE_NODE and job.processes_folded <= ONE_NODE and len(job.test_hosts) <= 1
 
 
 def _joint(members: list[Member]) -> Verdict:
@@ -131,11 +136,13 @@ def _multi_node(job: Job, spans: list[bool | None], processes: list[Process]) ->
     hosts = {process.host for process in processes}
     if spans and all(span is False for span in spans) and job.size_seen <= _most_ranks(processes):
         return False
-    if len(hosts) > 1:
+    if len(hosts) > 1 or job.processes_folded > ONE_NODE:
         return True
     if len(job.test_hosts) == 1:
         return False
-    return None
+    ranks = [rank for process in processes for rank in process.ranks()]
+    inside = any(rank.intra for rank in ranks) and not any(rank.channels or (rank.rank or 0) >= ONE_NODE for rank in ranks)
+    return False if inside and len(hosts) == 1 and _may_be_one_node(job) and None in spans else None
 
 
 def _most_ranks(processes: list[Process]) -> int:

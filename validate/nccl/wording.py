@@ -12,14 +12,14 @@ __all__ = ["DECISIVE_WORDS", "Fact", "Kind", "read", "transport"]
 
 Kind: TypeAlias = Literal[
     "net", "intra", "choice", "provider", "plugin", "libfabric", "version", "devices", "socket", "comm", "rings",
-    "ranks", "gdr", "aws", "env", "sign", "warn", "trail", "loaded",
+    "ranks", "other", "aws", "env", "sign", "warn", "trail", "loaded",
 ]  # fmt: skip
 Fact: TypeAlias = tuple[Kind, tuple[str, ...]]
 
 # Every message that says something holds one of these; letters only, so that a line's letters alone can decide.
 DECISIVE_WORDS = re.compile(
     r" via |WARN|ERROR|[Uu]sing (?:internal )?[Nn]etwork|NET plugin|[Pp]rovider|aws-ofi-nccl|Libfabric version|CCL version|"
-    r"NET/IB|NET/Socket|NET/Plugin|NET/OFI (?:No|Only|Unable|Failed|Could|OFI|Running|Setting provider|Configuring|Plugin)|"
+    r"NET/(?:IB|Socket|FastSocket|FasTrak|GPUDirectTCPX|gIB|TCPX|UCX)|NET/Plugin|NET/OFI (?:No|Only|Unable|Failed|Could|OFI|Running|Setting provider|Configuring|Plugin)|"
     r"comm 0x|Connected all rings|set by environment|lib\w*\.so|plugin |Plugin Path|GPU Direct RDMA|"
     r"\.(?:cc|c|h|cpp|cu):\d+ -> |retrying|[Mm]ismatch|error|[Ff]ailed|not found|/dev/shm|Channel \d+/\d+ :\s+\d+\s+\d"
 )
@@ -60,7 +60,7 @@ _AWS = re.compile(
     r"NET/OFI (?:Running on (?P<type>\w[\w-]*\.\w+) platform|Setting provider_filter to efa|Configuring AWS-specific options"
     r"|Plugin selected platform: AWS|Setting FI_EFA|Forcing AWS OFI|Skipping NCCL_PROTO checks on P\d)|on P\d\w* \+ RDMA"
 )
-_NO_DEVICE_LIST = re.compile(r"NET/IB ?: ?Using \[RO\]")
+_OTHER = re.compile(r"NET/(?P<name>FastSocket|FasTrak|GPUDirectTCPX\w*|gIB|TCPX\w*|UCX\w*)\b")
 _WATCHED = (
     "NCCL_NET",
     "NCCL_NET_PLUGIN",
@@ -132,7 +132,7 @@ def _plain(body: str) -> Fact | None:  # noqa: C901, PLR0912 - one question afte
             phase,
         )
     if match := _CHOICE.match(body):
-        return "choice", (match["name"],)
+        return "choice", (match["name"], "assigned" if body.startswith("Assigned") else "")
     if match := _RINGS.match(body):
         return "rings", (match["what"], match["gdr"] or "")
     if match := _PROVIDER.match(body):
@@ -153,6 +153,8 @@ def _plain(body: str) -> Fact | None:  # noqa: C901, PLR0912 - one question afte
         return "loaded", (match["net"] or match["path"] or match["p2p"] or match["ext"],)
     if (match := _ENV.match(body)) and match["name"] in _WATCHED and not sign(body):
         return "env", (match["name"], match["value"])
+    if match := _OTHER.match(body):
+        return "other", (match["name"],)
     if match := _AWS.search(body):
         return "aws", (match["type"] or "",)
     return None

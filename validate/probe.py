@@ -1,0 +1,879 @@
+"""What is inside an image, as one JSON document; runs in the image itself.
+
+This file is sent into the image and run by whatever Python (3.8 or newer) is there, so it is one file and
+uses the standard library only. For an image without Python the same functions run outside, on the
+exported filesystem. It observes and never judges: what is right or wrong is for the checks to say.
+
+Input: `collect(config)` with `root`, `patterns` (see data/credentials.yaml), `skip` (paths that the engine
+mounts) and, for an exported filesystem, `metadata` (path to mode, user, group as in the archive).
+Output: the document that `validate.facts.Facts.from_json` reads.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import os
+import platform
+import re
+import stat
+import struct
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from email.parser import HeaderParser
+from typing import Any, BinaryIO, Iterator, NamedTuple
+
+SCHEMA = 1
+# Files up to this size are read whole and searched for credentials; larger ones are only hashed.
+SCAN_BYTES = 4 << 20
+DUPLICATE_BYTES = 1 << 20
+# Lists of examples (altered files, clutter) stop here: a person acts on the first ones.
+EXAMPLES = 40
+
+
+# --- ELF --------------------------------------------------------------------------------------------
+
+
+class ElfError(ValueError):
+    """Not an ELF file that a loader would take; the text says where it stops making sense."""
+
+
+DT_NEEDED, DT_STRTAB, DT_STRSZ, DT_SONAME, DT_RPATH, DT_RUNPATH = 1, 5, 10, 14, 15, 29
+DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
+PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
+SHT_DYNSYM = 11
+# A dynamic section, a version table or a string table beyond these is garbage, not a library.
+MAX_ENTRIES = 1 << 16
+MAX_STRINGS = 1 << 28
+
+
+class _Elf:
+    """Reads parts of one ELF file; every read is checked against the file's size."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self.file = file
+        self.size = size
+        ident = self.read(0, 16)
+        if ident[:4] != b"\x7fELF":
+            raise ElfError("no ELF magic")
+        if ident[4] not in (1, 2) or ident[5] not in (1, 2):
+            raise ElfError("unknown ELF class or byte order")
+        self.bits = 64 if ident[4] == 2 else 32
+        self.order = "<" if ident[5] == 1 else ">"
+        form = "HHIQQQIHHHHHH" if self.bits == 64 else "HHIIIIIHHHHHH"
+        header = self.unpack(form, 16)
+        self.kind, self.machine = header[0], header[1]
+        self.program_at, self.section_at = header[4], header[5]
+        self.program_size, self.program_count = header[8], header[9]
+        self.section_size, self.section_count = header[10], header[11]
+        self.segments = list(self._segments())
+
+    def read(self, offset: int, length: int) -> bytes:
+        if offset < 0 or length < 0 or offset + length > self.size:
+            raise ElfError(f"truncated: needs byte {offset + length}, the file ends at {self.size}")
+        self.file.seek(offset)
+        data = self.file.read(length)
+        if len(data) != length:
+            raise ElfError(f"truncated: needs byte {offset + length}")
+        return data
+
+    def unpack(self, form: str, offset: int) -> tuple[int, ...]:
+        form = self.order + form
+        return struct.unpack(form, self.read(offset, struct.calcsize(form)))
+
+    def _segments(self) -> Iterator[tuple[int, int, int, int]]:
+        form = "IIQQQQQQ" if self.bits == 64 else "IIIIIIII"
+        for index in range(self.program_count):
+            row = self.unpack(form, self.program_at + index * self.program_size)
+            if self.bits == 64:
+                kind, offset, address, length = row[0], row[2], row[3], row[5]
+            else:
+                kind, offset, address, length = row[0], row[1], row[2], row[4]
+            if kind == PT_LOAD and offset + length > self.size:
+                raise ElfError(f"truncated: needs byte {offset + length}, the file ends at {self.size}")
+            yield kind, offset, address, length
+
+    def offset(self, address: int) -> int:
+        for kind, offset, start, length in self.segments:
+            if kind == PT_LOAD and start <= address < start + length:
+                return offset + address - start
+        raise ElfError(f"address {address:#x} lies in no segment")
+
+    def dynamic(self) -> list[tuple[int, int]]:
+        rows: list[tuple[int, int]] = []
+        form = "QQ" if self.bits == 64 else "II"
+        step = 16 if self.bits == 64 else 8
+        for kind, offset, _, length in self.segments:
+            if kind != PT_DYNAMIC:
+                continue
+            for index in range(min(length // step, MAX_ENTRIES)):
+                tag, value = self.unpack(form, offset + index * step)
+                if tag == 0:
+                    break
+                rows.append((tag, value))
+        return rows
+
+    def sections(self) -> Iterator[tuple[int, int, int, int]]:
+        """Type, offset, size and link of each section."""
+        form = "IIQQQQIIQQ" if self.bits == 64 else "IIIIIIIIII"
+        for index in range(self.section_count):
+            row = self.unpack(form, self.section_at + index * self.section_size)
+            yield row[1], row[4], row[5], row[6]
+
+
+def read_elf(file: BinaryIO, size: int) -> dict[str, Any]:
+    """Headers of one ELF file: what the loader needs to know. Raises ElfError."""
+    try:
+        return _elf_facts(_Elf(file, size))
+    except (struct.error, OverflowError) as error:
+        raise ElfError(f"malformed: {error}") from None
+
+
+def _elf_facts(elf: _Elf) -> dict[str, Any]:
+    dynamic = elf.dynamic()
+    single = dict(reversed(dynamic))
+    strings = b""
+    if DT_STRTAB in single:
+        length = single.get(DT_STRSZ, 0)
+        if length > MAX_STRINGS:
+            raise ElfError("malformed: string table too large")
+        strings = elf.read(elf.offset(single[DT_STRTAB]), length)
+
+    def text(position: int) -> str:
+        end = strings.find(b"\0", position)
+        if position >= len(strings) or end < 0:
+            raise ElfError("malformed: a name lies outside the string table")
+        return strings[position:end].decode("utf-8", "replace")
+
+    def paths(tag: int) -> list[str] | None:
+        return text(single[tag]).split(":") if tag in single else None
+
+    interpreter = None
+    for kind, offset, _, length in elf.segments:
+        if kind == PT_INTERP:
+            interpreter = elf.read(offset, min(length, 4096)).rstrip(b"\0").decode("utf-8", "replace")
+    return {
+        "bits": elf.bits,
+        "machine": elf.machine,
+        "kind": elf.kind,
+        "soname": text(single[DT_SONAME]) if DT_SONAME in single else None,
+        "needed": [text(value) for tag, value in dynamic if tag == DT_NEEDED],
+        "rpath": paths(DT_RPATH),
+        "runpath": paths(DT_RUNPATH),
+        "interpreter": interpreter,
+        "versions_needed": _versions_needed(elf, single, text),
+        "versions_given": _versions_given(elf, single, text),
+    }
+
+
+def _versions_needed(elf: _Elf, single: dict[int, int], text: Any) -> dict[str, list[str]]:
+    """Library name to the symbol versions that must be there; weak references may be missing."""
+    found: dict[str, list[str]] = {}
+    if DT_VERNEED not in single:
+        return found
+    at = elf.offset(single[DT_VERNEED])
+    for _ in range(min(single.get(DT_VERNEEDNUM, 0), MAX_ENTRIES)):
+        _, count, library, aux, following = elf.unpack("HHIII", at)
+        entry = at + aux
+        for _ in range(count):
+            _, flags, _, name, step = elf.unpack("IHHII", entry)
+            if not flags & 2:
+                found.setdefault(text(library), []).append(text(name))
+            if step == 0:
+                break
+            entry += step
+        if following == 0:
+            break
+        at += following
+    return found
+
+
+def _versions_given(elf: _Elf, single: dict[int, int], text: Any) -> list[str]:
+    found: list[str] = []
+    if DT_VERDEF not in single:
+        return found
+    at = elf.offset(single[DT_VERDEF])
+    for _ in range(min(single.get(DT_VERDEFNUM, 0), MAX_ENTRIES)):
+        _, _, _, _, _, aux, following = elf.unpack("HHHHIII", at)
+        name, _ = elf.unpack("II", at + aux)
+        found.append(text(name))
+        if following == 0:
+            break
+        at += following
+    return found
+
+
+def dynamic_symbols(file: BinaryIO, size: int, wanted: re.Pattern[bytes]) -> tuple[list[str], list[str]]:
+    """Names in the dynamic symbol table that match `wanted`: (defined, undefined). Raises ElfError."""
+    elf = _Elf(file, size)
+    sections = list(elf.sections())
+    defined, undefined = set(), set()
+    for kind, offset, length, link in sections:
+        if kind != SHT_DYNSYM or link >= len(sections):
+            continue
+        strings = elf.read(sections[link][1], min(sections[link][2], MAX_STRINGS))
+        table = elf.read(offset, length)
+        form = struct.Struct(elf.order + ("IBBHQQ" if elf.bits == 64 else "IIIBBH"))
+        for row in form.iter_unpack(table[: len(table) // form.size * form.size]):
+            name = strings[row[0] : strings.find(b"\0", row[0])]
+            if wanted.match(name):
+                index = row[3] if elf.bits == 64 else row[5]
+                (undefined if index == 0 else defined).add(name.decode("ascii", "replace"))
+    return sorted(defined), sorted(undefined)
+
+
+def read_loader_cache(data: bytes) -> list[list[str]]:
+    """Name and path of each entry in /etc/ld.so.cache (glibc's format), in the loader's order."""
+    start = data.find(b"glibc-ld.so.cache1.1")
+    if start < 0 or len(data) < start + 48:
+        return []
+    order = ">" if data[start + 28] & 3 == 3 else "<"
+    (count,) = struct.unpack_from(order + "I", data, start + 20)
+    entries: list[list[str]] = []
+    for index in range(count):
+        at = start + 48 + index * 24
+        if at + 24 > len(data):
+            break
+        _, key, value = struct.unpack_from(order + "iII", data, at)
+        row = []
+        for position in (start + key, start + value):
+            end = data.find(b"\0", position)
+            row.append(data[position:end].decode("utf-8", "replace"))
+        entries.append(row)
+    return entries
+
+
+# --- credentials ------------------------------------------------------------------------------------
+
+
+class Pattern(NamedTuple):
+    """One kind of credential: a needle that is cheap to look for, and the expression that decides."""
+
+    kind: str
+    needle: bytes
+    expression: re.Pattern[bytes]
+    unless: re.Pattern[bytes] | None
+
+
+def compile_patterns(rows: list[dict[str, str]]) -> list[Pattern]:
+    return [
+        Pattern(
+            row["kind"],
+            row["needle"].encode(),
+            re.compile(row["expression"].encode()),
+            re.compile(row["unless"].encode()) if row.get("unless") else None,
+        )
+        for row in rows
+    ]
+
+
+def find_credentials(data: bytes, patterns: list[Pattern]) -> Iterator[tuple[str, int]]:
+    """Kind and line (1-based) of each credential; the value itself never leaves this function."""
+    for pattern in patterns:
+        if pattern.needle not in data:
+            continue
+        for match in pattern.expression.finditer(data):
+            if pattern.unless and pattern.unless.search(match.group()):
+                continue
+            yield pattern.kind, data.count(b"\n", 0, match.start()) + 1
+            break
+
+
+# --- files ------------------------------------------------------------------------------------------
+
+
+class File(NamedTuple):
+    """One regular file of the image."""
+
+    path: str
+    size: int
+    mode: int
+    uid: int
+    gid: int
+    inode: tuple[int, int]
+    mtime: int
+
+
+class Tree:
+    """Everything below the root, walked once."""
+
+    def __init__(self, root: str, skip: list[str], metadata: dict[str, list[int]] | None) -> None:
+        self.root = root.rstrip("/")
+        self.skip = set(skip)
+        self.metadata = metadata
+        self.files: list[File] = []
+        self.links: dict[str, str] = {}
+        self.directories: list[tuple[str, int, int, int]] = []
+        self._walk()
+        self.by_path = {file.path: file for file in self.files}
+
+    def real(self, path: str) -> str:
+        return self.root + path
+
+    def open(self, path: str) -> BinaryIO:
+        return open(self.real(path), "rb", buffering=0)  # noqa: SIM115, PTH123 - callers close
+
+    def read(self, path: str) -> bytes:
+        """Content of a small file, links followed inside the root; empty when it can't be read."""
+        try:
+            with self.open(self.resolve(path)) as file:
+                return file.read()
+        except OSError:
+            return b""
+
+    def text(self, path: str) -> str:
+        return self.read(path).decode("utf-8", "replace")
+
+    def resolve(self, path: str) -> str:
+        """Follow the links of every component, as seen from inside the image."""
+        todo = [part for part in path.split("/") if part]
+        done = ""
+        for _ in range(256):
+            if not todo:
+                return done or "/"
+            part = todo.pop(0)
+            if part == ".":
+                continue
+            if part == "..":
+                done = done.rpartition("/")[0]
+                continue
+            target = self.links.get(f"{done}/{part}")
+            if target is None:
+                done = f"{done}/{part}"
+                continue
+            if target.startswith("/"):
+                done = ""
+            todo[:0] = [piece for piece in target.split("/") if piece]
+        return path
+
+    def _walk(self) -> None:
+        queue = [""]
+        while queue:
+            folder = queue.pop()
+            try:
+                entries = list(os.scandir(self.root + folder + "/"))
+            except OSError:
+                continue
+            for entry in entries:
+                path = f"{folder}/{entry.name}"
+                if path in self.skip:
+                    continue
+                try:
+                    info = entry.stat(follow_symlinks=False)
+                    if stat.S_ISLNK(info.st_mode):
+                        self.links[path] = os.readlink(self.root + path)
+                        continue
+                except OSError:
+                    continue
+                mode, uid, gid = info.st_mode, info.st_uid, info.st_gid
+                if self.metadata is not None and path in self.metadata:
+                    mode, uid, gid = self.metadata[path]
+                    mode |= stat.S_IFMT(info.st_mode)
+                if stat.S_ISDIR(info.st_mode):
+                    self.directories.append((path, mode, uid, gid))
+                    queue.append(path)
+                elif stat.S_ISREG(info.st_mode):
+                    inode = (info.st_dev, info.st_ino)
+                    self.files.append(
+                        File(path, info.st_size, mode, uid, gid, inode, int(info.st_mtime))
+                    )
+        self.files.sort()
+
+
+class Content(NamedTuple):
+    """What reading one file once tells."""
+
+    sha256: str
+    md5: str
+    head: bytes
+    findings: list[tuple[str, int]]
+
+
+def read_content(
+    tree: Tree, file: File, patterns: list[Pattern], need_sha256: bool, need_md5: bool
+) -> Content | None:
+    """Read one file once, for all who want its hash or its text. None when it can't be read."""
+    sha256, md5 = hashlib.sha256(), hashlib.new("md5", usedforsecurity=False) if NEW_HASH else hashlib.md5()
+    findings: list[tuple[str, int]] = []
+    try:
+        with tree.open(file.path) as stream:
+            if file.size <= SCAN_BYTES:
+                data = stream.readall()  # type: ignore[attr-defined]
+                head = data[:20]
+                if head[:4] != b"\x7fELF":
+                    findings = list(find_credentials(data, patterns))
+                # The hash of a file with a credential names it in declared allowances.
+                need_sha256 = need_sha256 or bool(findings)
+                if need_sha256:
+                    sha256.update(data)
+                if need_md5:
+                    md5.update(data)
+            else:
+                head = b""
+                buffer = bytearray(1 << 20)
+                while True:
+                    count = stream.readinto(buffer)  # type: ignore[attr-defined]
+                    if not count:
+                        break
+                    head = head or bytes(buffer[:20])
+                    if not (need_sha256 or need_md5):
+                        break
+                    piece = memoryview(buffer)[:count]
+                    if need_sha256:
+                        sha256.update(piece)
+                    if need_md5:
+                        md5.update(piece)
+    except OSError:
+        return None
+    return Content(
+        sha256.hexdigest() if need_sha256 else "", md5.hexdigest() if need_md5 else "", head, findings
+    )
+
+
+NEW_HASH = sys.version_info >= (3, 9)
+
+
+# --- Python distributions ---------------------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    """One line of a RECORD: the file's path in the image and the hash that it must have (hex), or ''."""
+
+    path: str
+    sha256: str
+
+
+def read_record(text: str, site: str) -> list[Row]:
+    """Lines of a RECORD file, with paths made absolute."""
+    rows = []
+    try:
+        for line in csv.reader(io.StringIO(text)):
+            if not line:
+                continue
+            path = os.path.normpath(line[0] if line[0].startswith("/") else f"{site}/{line[0]}")
+            digest = ""
+            if len(line) > 1 and line[1].startswith("sha256="):
+                raw = line[1][len("sha256=") :]
+                digest = base64.urlsafe_b64decode(raw + "=" * (-len(raw) % 4)).hex()
+            rows.append(Row(path, digest))
+    except (csv.Error, ValueError):
+        return []
+    return rows
+
+
+def read_metadata(text: str) -> dict[str, Any]:
+    """Name, version, requirements and licence from a METADATA or PKG-INFO file."""
+    message = HeaderParser().parsestr(text.split("\n\n", 1)[0] + "\n\n")
+    licence = message.get("License-Expression") or ""
+    if not licence:
+        classified = [c.split("::")[-1].strip() for c in message.get_all("Classifier", []) if c.startswith("License")]
+        plain = message.get("License") or ""
+        licence = ", ".join(classified) or (plain if len(plain) < 100 and "\n" not in plain else "")
+    return {
+        "name": str(message.get("Name") or ""),
+        "version": str(message.get("Version") or ""),
+        "requires": [str(value) for value in message.get_all("Requires-Dist", [])],
+        "provides_extra": [str(value) for value in message.get_all("Provides-Extra", [])],
+        "licence": str(licence),
+    }
+
+
+class Distribution:
+    """One installed Python distribution, before and after its files were read."""
+
+    def __init__(self, tree: Tree, folder: str) -> None:
+        self.folder = folder
+        self.site = folder.rpartition("/")[0]
+        source = "/METADATA" if folder.endswith(".dist-info") else "/PKG-INFO"
+        self.metadata = read_metadata(tree.text(folder + source))
+        self.installer = tree.text(folder + "/INSTALLER").strip()
+        self.has_record = folder + "/RECORD" in tree.by_path
+        self.rows = read_record(tree.text(folder + "/RECORD"), self.site) if self.has_record else []
+
+
+def bytecode_facts(tree: Tree) -> dict[str, Any]:
+    """How many compiled files match the source beside them, by the rule that the import system uses."""
+    counts = {"valid": 0, "stale": 0, "orphan": 0}
+    stale: list[str] = []
+    tag = f".{sys.implementation.cache_tag}." if sys.implementation.cache_tag else ""
+    for file in tree.files:
+        folder, _, name = file.path.rpartition("/")
+        if not name.endswith(".pyc") or not folder.endswith("/__pycache__") or tag not in name:
+            continue
+        source = tree.by_path.get(f"{folder[: -len('/__pycache__')]}/{name.split('.')[0]}.py")
+        if source is None:
+            counts["orphan"] += 1
+            continue
+        try:
+            with tree.open(file.path) as stream:
+                header = stream.read(16)
+        except OSError:
+            continue
+        if len(header) < 16:
+            valid = False
+        else:
+            flags, mtime, size = struct.unpack("<III", header[4:16])
+            # Hash-based bytecode is either unchecked, or checked by content: both are valid as they stand.
+            valid = bool(flags & 1) or (mtime == source.mtime & 0xFFFFFFFF and size == source.size & 0xFFFFFFFF)
+        counts["valid" if valid else "stale"] += 1
+        if not valid and len(stale) < EXAMPLES:
+            stale.append(file.path)
+    return {**counts, "examples": stale}
+
+
+# --- operating system packages ----------------------------------------------------------------------
+
+
+def read_dpkg_status(text: str) -> list[dict[str, str]]:
+    """Installed packages from dpkg's status file: name, version, architecture, source, depends."""
+    packages = []
+    for block in text.split("\n\n"):
+        fields: dict[str, str] = {}
+        for line in block.splitlines():
+            if line[:1] not in (" ", "\t"):
+                key, _, value = line.partition(": ")
+                fields[key] = value
+        if fields.get("Status", "").endswith(" installed"):
+            packages.append(
+                {
+                    "name": fields.get("Package", ""),
+                    "version": fields.get("Version", ""),
+                    "architecture": fields.get("Architecture", ""),
+                    "depends": ", ".join(filter(None, [fields.get("Pre-Depends"), fields.get("Depends")])),
+                    "provides": fields.get("Provides", ""),
+                }
+            )
+    return packages
+
+
+def read_apk_installed(text: str) -> list[dict[str, str]]:
+    """Installed packages from Alpine's database."""
+    packages = []
+    for block in text.split("\n\n"):
+        fields = dict(line.split(":", 1) for line in block.splitlines() if line[1:2] == ":")
+        if "P" in fields:
+            packages.append(
+                {
+                    "name": fields["P"],
+                    "version": fields.get("V", ""),
+                    "architecture": fields.get("A", ""),
+                    "depends": "",
+                    "provides": "",
+                }
+            )
+    return packages
+
+
+def dpkg_status_text(tree: Tree) -> str:
+    """The status file, or the fragments that distroless images have in its place."""
+    blocks = [tree.text("/var/lib/dpkg/status")]
+    for file in tree.files:
+        if file.path.startswith("/var/lib/dpkg/status.d/") and not file.path.endswith(".md5sums"):
+            blocks.append(tree.text(file.path).rstrip() + "\nStatus: install ok installed\n")
+    return "\n\n".join(filter(None, blocks))
+
+
+def dpkg_files(tree: Tree) -> tuple[dict[str, tuple[str, str]], set[str]]:
+    """Real path to (package, md5) for each file with a checksum; and every path that a package owns."""
+    sums: dict[str, tuple[str, str]] = {}
+    owned: set[str] = set()
+    diverted = set(tree.text("/var/lib/dpkg/diversions").splitlines())
+    for file in tree.files:
+        folder, _, name = file.path.rpartition("/")
+        if folder != "/var/lib/dpkg/info":
+            continue
+        package, _, kind = name.rpartition(".")
+        package = package.split(":")[0]
+        if kind == "list":
+            owned.update(tree.resolve(path) for path in tree.text(file.path).splitlines())
+        elif kind == "md5sums":
+            for line in tree.text(file.path).splitlines():
+                digest, _, path = line.partition("  ")
+                if f"/{path}" not in diverted:
+                    sums[tree.resolve(f"/{path}")] = (package, digest)
+    return sums, owned
+
+
+# --- the whole --------------------------------------------------------------------------------------
+
+PLUGIN_SYMBOL = re.compile(rb"nccl")
+DISTRIBUTION_FOLDER = re.compile(r"/(?:site|dist)-packages/[^/]+\.(?:dist|egg)-info$")
+LIBRARY_NAME = re.compile(r"\.so(\.|$)")
+# Where dpkg's checksums are compared: what a program runs or loads. Documentation is often left out on purpose.
+CHECKED_PREFIXES = ("/usr/bin/", "/usr/sbin/", "/usr/lib/", "/usr/libexec/", "/bin/", "/sbin/", "/lib")
+# Examples of what packages leave behind; the checks say which matter.
+CLUTTER = [
+    ("package lists of apt", re.compile(r"/var/lib/apt/lists/[^/]+_(Packages|Sources|InRelease|Release)[^/]*$")),
+    ("packages downloaded by apt", re.compile(r"/var/cache/apt/archives/[^/]+\.deb$")),
+    ("cache of apt", re.compile(r"/var/cache/apt/[^/]+\.bin$")),
+    ("cache of pip", re.compile(r"/\.cache/pip/")),
+    ("cache of uv", re.compile(r"/\.cache/uv/")),
+    ("cache of conda", re.compile(r"/(mini|ana)?conda[^/]*/pkgs/[^/]+\.(conda|tar\.bz2)$")),
+    ("cache of yum or dnf", re.compile(r"/var/cache/(dnf|yum)/.+\.(rpm|solv|xml\.gz)$")),
+    ("version control data", re.compile(r"/\.git/(HEAD|config|index)$")),
+    ("shell history", re.compile(r"/\.(bash|zsh|ash|python|sqlite|psql|mysql)_history$|/\.histfile$")),
+    ("host key of the SSH server", re.compile(r"^/etc/ssh/ssh_host_[^/]*_key$")),
+    ("left-over of a build", re.compile(r"^/(tmp|var/tmp)/.")),
+]
+CONFIGURATION = re.compile(
+    r"^/etc/(profile|environment|bash\.bashrc|nccl\.conf|ld\.so\.preload|zsh/zshenv|security/pam_env\.conf)$"
+    r"|^/etc/profile\.d/|^/etc/ld\.so\.conf(\.d/.+)?$"
+    r"|^(/root|/home/[^/]+)/\.(bashrc|profile|bash_profile|nccl\.conf)$|^/etc/libibverbs\.d/"
+    r"|^/etc/ssh/sshd?_config(\.d/.+)?$|^/etc/passwd$"
+)
+
+
+def collect(config: dict[str, Any]) -> dict[str, Any]:
+    """Observe the image below `config["root"]`. Never raises for what is wrong in the image."""
+    started = time.time()
+    patterns = compile_patterns(config["patterns"])
+    tree = Tree(config.get("root", "/"), config.get("skip", []), config.get("metadata"))
+    sums, owned = dpkg_files(tree)
+    # Only what an interpreter imports from: what a package vendors below itself is that package's own.
+    folders = [path for path, _, _, _ in tree.directories if DISTRIBUTION_FOLDER.search(path)]
+    distributions = [Distribution(tree, folder) for folder in sorted(folders)]
+    owners: dict[str, list[tuple[int, str]]] = {}
+    for number, distribution in enumerate(distributions):
+        for row in distribution.rows:
+            owners.setdefault(tree.resolve(row.path), []).append((number, row.sha256))
+
+    same_size: dict[int, int] = {}
+    for file in tree.files:
+        if file.size >= DUPLICATE_BYTES:
+            same_size[file.size] = same_size.get(file.size, 0) + 1
+
+    def read(file: File) -> Content | None:
+        need = any(digest for _, digest in owners.get(file.path, ())) or same_size.get(file.size, 0) > 1
+        checked = file.path in sums and file.path.startswith(CHECKED_PREFIXES)
+        return read_content(tree, file, patterns, need, checked)
+
+    elf: list[dict[str, Any]] = []
+    broken_elf: list[dict[str, str]] = []
+    findings: list[dict[str, Any]] = []
+    hashes: dict[str, str] = {}
+    altered_os: list[dict[str, str]] = []
+    copies: dict[tuple[int, str], list[str]] = {}
+    with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        for file, content in zip(tree.files, pool.map(read, tree.files, chunksize=64)):
+            if content is None:
+                continue
+            if content.head[:4] == b"\x7fELF":
+                try:
+                    names = [distributions[number].metadata["name"] for number, _ in owners.get(file.path, ())]
+                    elf.append({**_one_elf(tree, file), "owners": names})
+                except ElfError as error:
+                    broken_elf.append({"path": file.path, "reason": str(error)})
+                except OSError as error:
+                    broken_elf.append({"path": file.path, "reason": f"unreadable: {error.strerror}"})
+            findings += [
+                {"kind": kind, "path": file.path, "line": line, "sha256": content.sha256}
+                for kind, line in content.findings
+            ]
+            if content.sha256:
+                hashes[file.path] = content.sha256
+                if same_size.get(file.size, 0) > 1:
+                    copies.setdefault((file.size, content.sha256), []).append(file.path)
+            if content.md5 and content.md5 != sums[file.path][1]:
+                altered_os.append({"path": file.path, "package": sums[file.path][0], "what": "altered"})
+    for path, (package, _) in sums.items():
+        missing = path not in tree.by_path and path not in tree.links
+        if missing and path.startswith(CHECKED_PREFIXES) and (LIBRARY_NAME.search(path) or "bin/" in path):
+            altered_os.append({"path": path, "package": package, "what": "missing"})
+
+    environments = _environments(tree, distributions, owners, hashes)
+    inodes = {file.path: file.inode for file in tree.files}
+    return {
+        "schema": SCHEMA,
+        "python": _python() if config.get("live") else None,
+        "os_release": _os_release(tree),
+        "packages": read_dpkg_status(dpkg_status_text(tree))
+        or read_apk_installed(tree.text("/lib/apk/db/installed")),
+        "package_manager": _package_manager(tree),
+        "altered_os_files": sorted(altered_os, key=lambda row: row["path"])[:EXAMPLES],
+        "environments": environments,
+        "bytecode": bytecode_facts(tree),
+        "elf": elf,
+        "broken_elf": broken_elf,
+        "library_links": {path: target for path, target in tree.links.items() if LIBRARY_NAME.search(path)},
+        "directory_links": {
+            path: target for path, target in tree.links.items() if tree.resolve(path) in _folders(tree)
+        },
+        "loader_cache": read_loader_cache(tree.read("/etc/ld.so.cache")),
+        "configuration": {
+            file.path: tree.text(file.path)[:20000] for file in tree.files if CONFIGURATION.search(file.path)
+        },
+        "privileged": [
+            {"path": f.path, "mode": stat.S_IMODE(f.mode), "uid": f.uid, "gid": f.gid, "owned": f.path in owned}
+            for f in tree.files
+            if f.mode & (stat.S_ISUID | stat.S_ISGID) and f.mode & 0o111
+        ],
+        "world_writable": _world_writable(tree),
+        "findings": findings,
+        "clutter": _clutter(tree),
+        "copies": [
+            {"size": size, "paths": paths}
+            for (size, _), paths in sorted(copies.items(), reverse=True)
+            if len({inodes[path] for path in paths}) > 1
+        ],
+        "executables": sorted(
+            {path.rpartition("/")[2] for path in [*tree.by_path, *tree.links] if _on_path(path)}
+        ),
+        "sizes": _sizes(tree),
+        "file_count": len(tree.files),
+        "seconds": round(time.time() - started, 2),
+    }
+
+
+def _one_elf(tree: Tree, file: File) -> dict[str, Any]:
+    with open(tree.real(file.path), "rb") as stream:  # noqa: PTH123 - no pathlib: 100,000 files
+        facts = read_elf(stream, file.size)
+        name = file.path.rpartition("/")[2]
+        facts["symbols_defined"], facts["symbols_undefined"] = [], []
+        if name.startswith("libnccl") or "libnccl.so.2" in facts["needed"]:
+            defined, undefined = dynamic_symbols(stream, file.size, PLUGIN_SYMBOL)
+            facts["symbols_undefined"] = undefined
+            # Everything that torch exports around NCCL is of no interest; what libraries of NCCL export is.
+            facts["symbols_defined"] = defined if name.startswith("libnccl") else []
+    return {"path": file.path, "size": file.size, **facts}
+
+
+def _folders(tree: Tree) -> set[str]:
+    cached: set[str] | None = getattr(tree, "_folder_set", None)
+    if cached is None:
+        cached = {path for path, _, _, _ in tree.directories}
+        tree._folder_set = cached  # type: ignore[attr-defined]  # noqa: SLF001
+    return cached
+
+
+def _on_path(path: str) -> bool:
+    folder = path.rpartition("/")[0]
+    return folder.endswith(("/bin", "/sbin"))
+
+
+def _environments(
+    tree: Tree,
+    distributions: list[Distribution],
+    owners: dict[str, list[tuple[int, str]]],
+    hashes: dict[str, str],
+) -> list[dict[str, Any]]:
+    sites: dict[str, dict[str, Any]] = {}
+    for distribution in distributions:
+        site = sites.setdefault(
+            distribution.site, {"site": distribution.site, "distributions": [], "overlaps": []}
+        )
+        altered, missing, size = [], [], 0
+        for row in distribution.rows:
+            path = tree.resolve(row.path)
+            file = tree.by_path.get(path)
+            if file is None:
+                if path not in tree.links and not path.endswith(".pyc") and row.sha256:
+                    missing.append(path)
+                continue
+            size += file.size
+            if row.sha256 and len(owners[path]) == 1 and hashes.get(path) not in (None, row.sha256):
+                altered.append(path)
+        site["distributions"].append(
+            {
+                **distribution.metadata,
+                "folder": distribution.folder,
+                "installer": distribution.installer,
+                "has_record": distribution.has_record,
+                "altered": altered[:EXAMPLES],
+                "altered_count": len(altered),
+                "missing": missing[:EXAMPLES],
+                "missing_count": len(missing),
+                "size": size,
+                "files": len(distribution.rows),
+            }
+        )
+    for path, claims in sorted(owners.items()):
+        if len({number for number, _ in claims}) < 2:
+            continue
+        names = [distributions[number].metadata["name"] for number, _ in claims]
+        digests = [digest for _, digest in claims]
+        if len(set(digests)) < 2:
+            continue
+        actual = hashes.get(path, "")
+        winner = next((name for name, digest in zip(names, digests) if digest == actual), None)
+        sites[distributions[claims[0][0]].site]["overlaps"].append(
+            {"path": path, "owners": names, "winner": winner}
+        )
+    return list(sites.values())
+
+
+def _python() -> dict[str, Any]:
+    return {
+        "executable": sys.executable,
+        "version": platform.python_version(),
+        "prefix": sys.prefix,
+        "path": [path for path in sys.path if path],
+        "markers": {
+            "implementation_name": sys.implementation.name,
+            "implementation_version": platform.python_version(),
+            "os_name": os.name,
+            "platform_machine": platform.machine(),
+            "platform_python_implementation": platform.python_implementation(),
+            "platform_release": platform.release(),
+            "platform_system": platform.system(),
+            "platform_version": platform.version(),
+            "python_full_version": platform.python_version(),
+            "python_version": ".".join(platform.python_version_tuple()[:2]),
+            "sys_platform": sys.platform,
+        },
+    }
+
+
+def _os_release(tree: Tree) -> dict[str, str]:
+    found = {}
+    for line in (tree.text("/etc/os-release") or tree.text("/usr/lib/os-release")).splitlines():
+        key, equals, value = line.partition("=")
+        if equals:
+            found[key.strip()] = value.strip().strip("\"'")
+    return found
+
+
+def _package_manager(tree: Tree) -> str | None:
+    folders = _folders(tree)
+    if "/var/lib/dpkg/status" in tree.by_path or "/var/lib/dpkg/status.d" in folders:
+        return "dpkg"
+    if "/lib/apk/db/installed" in tree.by_path:
+        return "apk"
+    return "rpm" if {"/var/lib/rpm", "/usr/lib/sysimage/rpm"} & folders else None
+
+
+def _world_writable(tree: Tree) -> list[str]:
+    """Files that any user may change, and folders in which any user may replace another's files."""
+    found = [file.path for file in tree.files if file.mode & 0o002]
+    found += [path for path, mode, _, _ in tree.directories if mode & 0o002 and not mode & stat.S_ISVTX]
+    return sorted(found)[:EXAMPLES]
+
+
+def _clutter(tree: Tree) -> list[dict[str, Any]]:
+    rows: dict[str, dict[str, Any]] = {}
+    for file in tree.files:
+        for kind, expression in CLUTTER:
+            if expression.search(file.path):
+                row = rows.setdefault(kind, {"kind": kind, "count": 0, "size": 0, "examples": []})
+                row["count"] += 1
+                row["size"] += file.size
+                if len(row["examples"]) < 5:
+                    row["examples"].append(file.path)
+                break
+    return list(rows.values())
+
+
+def _sizes(tree: Tree) -> dict[str, int]:
+    """Bytes below each folder of the second level; a file with several names counts once."""
+    sizes: dict[str, int] = {}
+    seen = set()
+    for file in tree.files:
+        if file.inode in seen:
+            continue
+        seen.add(file.inode)
+        parts = file.path.split("/")
+        key = "/".join(parts[:3]) if len(parts) > 3 else "/".join(parts[:2])
+        sizes[key] = sizes.get(key, 0) + file.size
+    return sizes
