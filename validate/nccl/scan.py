@@ -224,7 +224,7 @@ class Scan:
                 self.events.append((number, message.owner, kind, values, "", 1))
                 return
         if not text:
-            text = f"{message.owner}] {message.where} {message.body}" if message.owner else message.body
+            text = _as_printed(message)
         self.events.append((number, message.owner, kind, values, text.strip()[:_TEXT], 1))
 
     def _report(self, process: str) -> None:
@@ -250,6 +250,13 @@ class Scan:
                 total = [0]
                 self._shapes[shape] = total
                 self._cold.append((wording, total))
+
+
+def _as_printed(message: Message) -> str:
+    """Write a message as NCCL does, for lines that hold several."""
+    where = f"{message.where} " if message.where else ""
+    owner = f"{message.owner}] " if message.owner else ""
+    return f"{owner}{where}NCCL {message.level} {message.body}"
 
 
 def _owner(line: bytes) -> bytes:

@@ -141,7 +141,9 @@ def _multi_node(job: Job, spans: list[bool | None], processes: list[Process]) ->
     if len(job.test_hosts) == 1:
         return False
     ranks = [rank for process in processes for rank in process.ranks()]
-    inside = any(rank.intra for rank in ranks) and not any(rank.channels or (rank.rank or 0) >= ONE_NODE for rank in ranks)
+    inside = any(rank.intra for rank in ranks) and not any(
+        rank.channels or (rank.rank or 0) >= ONE_NODE for rank in ranks
+    )
     return False if inside and len(hosts) == 1 and _may_be_one_node(job) and None in spans else None
 
 
