@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
     from buildspec.matrix import Stack
 
-_PLACEHOLDER = re.compile(r"\{(\w*)\}")
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+# As in pip: a # inside a word belongs to a URL.
+_COMMENT = re.compile(r"(^|\s)#.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +39,19 @@ def read(images: Path, stack: Stack) -> Requirements:
     received: set[str] = set()
     lines: list[str] = []
     for number, line in enumerate(_text(file).splitlines(), 1):
-        content = line.split("#", 1)[0].strip()
+        content = _COMMENT.sub("", line).strip()
         for name in _PLACEHOLDER.findall(content):
             if name not in values:
                 raise BadInputError(
                     f"{file}:{number}: {{{name}}} is not a pin of a {stack.image} stack{nearest(name, values)}"
                 )
             received.add(name)
+        if re.search(r"[{}]", _PLACEHOLDER.sub("", content)):
+            raise BadInputError(f"{file}:{number}: a brace without its partner: {content}")
         if content:
             lines.append(_PLACEHOLDER.sub(lambda found: values[found[1]], content))
     exclude = images / stack.image / "exclude.txt"
-    excluded = [line.split("#", 1)[0].strip() for line in _text(exclude).splitlines()] if exclude.exists() else []
+    excluded = [_COMMENT.sub("", line).strip() for line in _text(exclude).splitlines()] if exclude.exists() else []
     return Requirements(tuple(lines), tuple(filter(None, excluded)), frozenset(received))
 
 
