@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from buildspec.project import Project
 
 RESULT = "push.json"
-_DESTINATION = re.compile(r"[a-z0-9][a-z0-9.-]*(:\d{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+")
+# A first part without dot, port or `localhost` would be a user of Docker Hub; the rest is the distribution
+# specification's grammar of a repository.
+_DESTINATION = re.compile(
+    r"(?:localhost|[a-z0-9][a-z0-9-]*(?:\.[a-z0-9-]+)+|[a-z0-9][a-z0-9-]*(?=:))(?::[0-9]{1,5})?"
+    r"(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)+"
+)
 
 
 @dataclass(frozen=True, slots=True)
