@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import netrc
 import os
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from buildspec.errors import BadInputError
 
@@ -60,15 +61,15 @@ def read(environ: Mapping[str, str] = os.environ) -> Network:
         for spelled in (name, name.lower()):
             if value := environ.get(spelled):
                 settings[name] = settings[name.lower()] = value
-    settings |= {name: _with_login(environ[name], environ) for name in _INDEXES if environ.get(name)}
+    settings |= {name: _with_logins(name, environ) for name in _INDEXES if environ.get(name)}
     for theirs, ours in _FROM_PIP.items():
-        if value := environ.get(theirs):
-            settings.setdefault(ours, _with_login(value, environ))
+        if environ.get(theirs):
+            settings.setdefault(ours, _with_logins(theirs, environ))
     # Logins of named indexes, as uv reads them.
     settings |= {
         name: value
         for name, value in environ.items()
-        if name.startswith("UV_INDEX_") and name.endswith(("_USERNAME", "_PASSWORD"))
+        if re.fullmatch(r"UV_INDEX_\w+_(USERNAME|PASSWORD)", name, re.ASCII)
     }
     ca = next((Path(environ[name]) for name in _CAS if environ.get(name)), None)
     if ca is not None and not ca.is_file():
@@ -78,6 +79,16 @@ def read(environ: Mapping[str, str] = os.environ) -> Network:
             remedy="correct it, or unset it",
         )
     return Network(settings, ca)
+
+
+def _with_logins(name: str, environ: Mapping[str, str]) -> str:
+    """Value of a variable with one or more URLs, each with its login. Raises BadInputError for what is none."""
+    try:
+        # uv gives an index a name with `name=url`.
+        return re.sub(r"https?://\S+", lambda found: _with_login(found[0], environ), environ[name])
+    except ValueError:
+        # The value may hold a password: it is not shown.
+        raise BadInputError(f"{name} holds a URL that can't be read", remedy="correct it, or unset it") from None
 
 
 def _with_login(url: str, environ: Mapping[str, str]) -> str:
@@ -92,5 +103,5 @@ def _with_login(url: str, environ: Mapping[str, str]) -> str:
         return url
     if entry is None:
         return url
-    port = f":{parts.port}" if parts.port else ""
-    return urlunsplit(parts._replace(netloc=f"{entry[0]}:{entry[2]}@{parts.hostname}{port}"))
+    login = f"{quote(entry[0], safe='')}:{quote(entry[2], safe='')}"
+    return urlunsplit(parts._replace(netloc=f"{login}@{parts.netloc}"))
