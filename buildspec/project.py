@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,13 +79,14 @@ class Project:
         SOURCE_DATE_EPOCH overrides the time. Outside git the commit is `unknown`.
         """
         commit, time = "unknown", CONSTANT_TIME
-        if logged := self._git("log", "-1", "--format=%H %ct", "--", *INPUTS):
+        if logged := self._git("log", "-1", "--no-show-signature", "--format=%H %ct", "--", *INPUTS):
             commit, seconds = logged.split()
             time = int(seconds)
             if self._git("status", "--porcelain", "--", *INPUTS):
                 commit += "-dirty"
         if given := os.environ.get("SOURCE_DATE_EPOCH"):
-            if not given.isdigit():
+            # Eleven digits end in the year 5138; dates behind 9999 can't be written.
+            if not re.fullmatch(r"[0-9]{1,11}", given):
                 raise BadInputError(f"SOURCE_DATE_EPOCH is '{given}', not a number of seconds since 1970")
             time = int(given)
         return Revision(commit, time)
