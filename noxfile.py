@@ -63,6 +63,12 @@ def lock(session: nox.Session) -> None:
 
 
 @nox.session
+def matrix(session: nox.Session) -> None:
+    """Show the version matrix, or check that it fits together: [--check] [--json|--markdown] [--offline]."""
+    drydock(session)
+
+
+@nox.session
 def engine(session: nox.Session) -> None:
     """Show, start or stop the container engine that Drydock uses: status|start|stop."""
     drydock(session)

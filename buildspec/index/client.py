@@ -155,7 +155,7 @@ class Index:
         return found[member]
 
     def side_by_side(self, ask: Callable[[_Item], object], about: Iterable[_Item]) -> None:
-        """Ask many questions at once so that their answers lie in the cache; failures are told when asked again."""
+        """Ask many questions at once, so that their answers are cached; failures are told when asked again."""
 
         def quietly(item: _Item) -> None:
             try:

@@ -115,7 +115,9 @@ class Case:
     @cached_property
     def asked(self) -> dict[str, Asked]:
         """Pinned distributions by name."""
-        extras = {canonicalize_name(r.name): frozenset(r.extras) for r in self.requirements}
+        extras: dict[str, frozenset[str]] = {
+            canonicalize_name(r.name): frozenset(r.extras) for r in self.requirements
+        }
         found: dict[str, Asked] = {}
         for pin, names in DISTRIBUTIONS.items():
             text = self.stack.pins.get(pin)
@@ -142,5 +144,10 @@ class Case:
 
     def place(self, key: str) -> tuple[str, ...]:
         """Place in versions.yaml of something in `versions`: a pin, or a part of the fabric."""
-        names = {"installer": "installer", "plugin": "aws_ofi_nccl", "libfabric": "libfabric", "rdma_core": "rdma_core"}
+        names = {
+            "installer": "installer",
+            "plugin": "aws_ofi_nccl",
+            "libfabric": "libfabric",
+            "rdma_core": "rdma_core",
+        }
         return ("fabrics", self.stack.fabric, names[key]) if key in names else self.path(key)

@@ -77,13 +77,16 @@ class Catalog:
         """The snapshot, read when the index did not answer."""
         return self._given or Snapshot.shipped()
 
+    def _asked(self, *, listed: bool = True) -> Index:
+        if self.index is None or not listed:
+            raise IndexUnreachableError("no package index was asked")
+        return self.index
+
     def page(self, name: str) -> Page:
-        """Files of a distribution. Raises as Index.page; IndexUnreachableError only when the snapshot is silent."""
+        """Files of a distribution. Raises as Index.page does, unless the snapshot knows more."""
         if name not in self._pages:
             try:
-                if self.index is None:
-                    raise IndexUnreachableError("no package index was asked")
-                self._pages[name] = self.index.page(name)
+                self._pages[name] = self._asked().page(name)
             except IndexUnreachableError:
                 recorded = self.snapshot.page(name)
                 if recorded is None:
@@ -95,7 +98,11 @@ class Catalog:
     def wheel(self, name: str, version: Version, target: Target) -> File | None:
         """The wheel of a release that fits a target best; None when none does. Raises as `page`."""
         files = [file for file in self.page(name).releases.get(version, ()) if file.is_wheel]
-        ranked = [(rank, -position, file) for position, file in enumerate(files) if (rank := target.rank(file.tags)) is not None]
+        ranked = [
+            (rank, -position, file)
+            for position, file in enumerate(files)
+            if (rank := target.rank(file.tags)) is not None
+        ]
         return min(ranked, key=lambda row: row[:2])[2] if ranked else None
 
     def metadata(self, name: str, version: Version, target: Target) -> Metadata | None:
@@ -107,9 +114,8 @@ class Catalog:
         if file is None:
             return None
         try:
-            if self.index is None or name in self.from_snapshot:
-                raise IndexUnreachableError("no package index was asked")
-            return self.index.metadata(file)
+            # What the snapshot lists has no address.
+            return self._asked(listed=name not in self.from_snapshot).metadata(file)
         except IndexUnreachableError:
             recorded = self.snapshot.metadata(name, str(version))
             if recorded is None:

@@ -56,7 +56,7 @@ class _Fact(_Row):
 
 
 class Installer(_Fact):
-    """An EFA installer: what its release notes say it carries. `assumed` fields are carried over from before."""
+    """An EFA installer and what its release notes say it carries; `assumed` fields they do not mention."""
 
     version: VersionText
     date: date
@@ -69,7 +69,7 @@ class Installer(_Fact):
 
 
 class Window(_Fact):
-    """Installer versions for an operating system; `until` is the first one that does not install there any more."""
+    """Installer versions for an operating system; `until` is the first that does not install there any more."""
 
     from_: VersionText | None = Field(default=None, alias="from")
     until: VersionText | None = None

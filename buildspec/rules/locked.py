@@ -30,7 +30,7 @@ class Locked:
 
     def path(self, name: str) -> tuple[str, ...]:
         """The shortest way from something that was asked for to `name`, both included."""
-        queue = deque([(name,)])
+        queue: deque[tuple[str, ...]] = deque([(name,)])
         seen = {name}
         while queue:
             way = queue.popleft()
@@ -44,7 +44,9 @@ class Locked:
 
     def shown_path(self, name: str) -> str:
         """`ray 2.60.0 → nixl 1.3.2 → nixl-cu12 1.3.2`."""
-        return " → ".join(f"{step} {self.versions[step]}" if step in self.versions else step for step in self.path(name))
+        return " → ".join(
+            f"{step} {self.versions[step]}" if step in self.versions else step for step in self.path(name)
+        )
 
 
 def parse(text: str) -> Locked:
@@ -63,7 +65,7 @@ def parse(text: str) -> Locked:
         elif name and (via := _VIA.match(line)) and (parent := via[1] or via[2]):
             parents[name].append(canonicalize_name(parent.strip()))
     asked = (line for line in text.splitlines() if line.startswith("#: "))
-    roots = {
+    roots: set[str] = {
         canonicalize_name(found[1])
         for line in asked
         if not line.removeprefix("#: ").startswith(_OTHER_INPUTS) and (found := _ASKED.match(line))

@@ -82,9 +82,9 @@ class Target:
         """Whether a requirement holds here, for a distribution asked for with these extras."""
         if requirement.marker is None:
             return True
-        return any(
-            requirement.marker.evaluate({**self._environment, "extra": extra}) for extra in ("", *extras)
-        )
+        return any(requirement.marker.evaluate({**self._environment, "extra": extra}) for extra in ("", *extras))
 
     def __str__(self) -> str:
-        return f"Python {Version(self.python).major}.{Version(self.python).minor} on {self.arch}, glibc {self.glibc}"
+        return (
+            f"Python {Version(self.python).major}.{Version(self.python).minor} on {self.arch}, glibc {self.glibc}"
+        )
