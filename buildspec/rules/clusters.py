@@ -140,7 +140,7 @@ def _default_extra(case: Case) -> Iterator[Finding]:
             path=case.path("ray"),
             pinned=f"ray[{','.join(sorted(ray.extras))}] {ray.text}",
             needed=f"ray[{extra.name}]",
-            reason="without this extra there is no dashboard agent: probes never succeed, and no job can be submitted",
+            reason="without this extra no dashboard agent runs: probes never succeed, and no job can be submitted",
             says=links(case.facts.kuberay.sources, extra),
             remedy=f"ask for ray[{extra.name}] in images/{case.stack.image}/requirements.in",
         )

@@ -59,7 +59,6 @@ def check(path: tuple[str, ...], wanted: int, locked: Locked, allowed: Mapping[s
             continue
         twin = re.sub(rf"(cu|cuda){major}", rf"\g<1>{wanted}", name)
         both = twin != name and twin in locked.versions
-        both = twin != name and twin in locked.versions
         beside = f"; {twin} is there too, and often writes the same files" if both else ""
         yield Finding(
             rule="cuda.one_major",
@@ -70,6 +69,6 @@ def check(path: tuple[str, ...], wanted: int, locked: Locked, allowed: Mapping[s
             reason=f"two CUDA major versions in one environment{beside}",
             says=(locked.shown_path(name),),
             nearest=(twin,) if twin != name else (),
-            remedy=f"exclude it (images/<image>/exclude.txt) when {twin} does its work; or allow it, with the reason, "
-            "under other_cuda_majors in versions.yaml",
+            remedy=f"exclude it (images/<image>/exclude.txt) when {twin} does its work; or allow it, with the "
+            "reason, under other_cuda_majors in versions.yaml",
         )
