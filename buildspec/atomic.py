@@ -21,7 +21,7 @@ def write(file: Path, text: str) -> None:
 def write_all(texts: Mapping[Path, str]) -> None:
     """Write several files, all of them or none.
 
-    Every text is on the disk before the first name changes; a failure puts the old files back. Raises
+    Every text is on the disk before the first name changes; a failure or an interrupt puts the old files back. Raises
     EnvironmentLacksError when the disk is full or may not be written.
     """
     staged: dict[Path, Path] = {}
@@ -40,12 +40,14 @@ def write_all(texts: Mapping[Path, str]) -> None:
             staged[file].chmod(0o644)
         for file, temporary in staged.items():
             temporary.replace(file)
-    except OSError as error:
+    except BaseException as error:
         for file, content in before.items():
             if content is not None and file.read_bytes() != content:
                 file.write_bytes(content)
             elif content is None:
                 file.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         raise EnvironmentLacksError(
             f"{error.filename or 'a file'} can't be written: {error.strerror}",
             remedy="free the disk, or correct the permissions; nothing was changed",
