@@ -111,12 +111,19 @@ def bake(targets: list[Target], *, images: Path, contexts: Path, network: Networ
 
 
 def sources_sha256(images: Path) -> str:
-    """SHA-256 over the names, modes and content of what the Dockerfile reads from images/."""
+    """SHA-256 over the names, modes and content of what the Dockerfile reads from images/.
+
+    A link counts as its target's name, since it is copied as a link.
+    """
     digest = hashlib.sha256()
     for name in _SOURCES:
         top = images / name
         for file in sorted(top.rglob("*")) if top.is_dir() else [top]:
-            if file.is_file():
-                mode = "x" if file.stat().st_mode & 0o100 else "-"
-                digest.update(f"\0{file.relative_to(images)}\0{mode}\0".encode() + file.read_bytes())
+            if file.is_symlink():
+                mode, content = "l", str(file.readlink()).encode()
+            elif file.is_dir():
+                mode, content = "d", b""
+            else:
+                mode, content = "x" if file.stat().st_mode & 0o100 else "-", file.read_bytes()
+            digest.update(f"\0{file.relative_to(images)}\0{mode}{len(content)}\0".encode() + content)
     return digest.hexdigest()
