@@ -21,8 +21,8 @@ def write(file: Path, text: str) -> None:
 def write_all(texts: Mapping[Path, str]) -> None:
     """Write several files, all of them or none.
 
-    Every text is on the disk before the first name changes; a failure or an interrupt puts the old files back. Raises
-    EnvironmentLacksError when the disk is full or may not be written.
+    Every text is on the disk before the first name changes; a failure or an interrupt puts the old files back.
+    Raises EnvironmentLacksError when the disk is full or may not be written.
     """
     staged: dict[Path, Path] = {}
     before: dict[Path, bytes | None] = {}
