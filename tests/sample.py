@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from pathlib import Path
 
@@ -76,6 +77,44 @@ stacks:
     ray: "2.58.1"
 """
 
+# What the stacks' locks say that they were made from, worked out by hand.
+INPUTS = {
+    "tug": [
+        "python 3.13.5",
+        "platform x86_64-manylinux_2_40",
+        "ray==2.60.0",
+        "torch==2.15.0",
+        "nvidia-nccl-cu13==2.30.7",
+    ],
+    "barge": [
+        "python 3.13.5",
+        "platform x86_64-manylinux_2_40",
+        "ray[serve]==2.60.0",
+        "vllm==0.29.0",
+        "nixl-cu13==1.3.2",
+        "torch==2.13.0",
+        "nvidia-nccl-cu13==2.29.7",
+        "without nixl-cu12",
+    ],
+    "raft": [
+        "python 3.13.5",
+        "platform x86_64-manylinux_2_40",
+        "ray==2.58.1",
+        "torch==2.13.0",
+        "nvidia-nccl-cu12==2.29.7",
+    ],
+}
+BODY = f"""\
+Ray==2.60.0 \\
+    --hash=sha256:{"a" * 64}
+    # via -r -
+nvidia-nccl-cu13==2.30.7 \\
+    --hash=sha256:{"b" * 64} \\
+    --hash=sha256:{"c" * 64}
+torch[opt]==2.15.0+cu132 ; sys_platform == 'linux' \\
+    --hash=sha256:{"d" * 64}
+"""
+
 PACKAGES = """\
 # what the root file system's scripts call, and an interpreter
 bash
@@ -104,6 +143,19 @@ nvidia-nccl-cu{cuda_major}=={nccl}
 """
 
 
+def write_lock(project: Project, stack: str, body: str, *, inputs: list[str] | None = None) -> Path:
+    """Write a lock as `drydock lock` would: its inputs, the checksum of its body, its body."""
+    rows = INPUTS[stack] if inputs is None else inputs
+    head = [
+        f"# Lock of stack {stack}, made by `nox -s lock -- {stack}`. Its inputs:",
+        *(f"#: {row}" for row in rows),
+    ]
+    file = project.root / "images" / "locks" / f"{stack}.txt"
+    checksum = hashlib.sha256(body.encode()).hexdigest()
+    file.write_text("\n".join([*head, f"# body sha256:{checksum}", body]), encoding="utf-8")
+    return file
+
+
 def write_project(
     folder: Path, *, versions: str = VERSIONS, train: str = TRAIN, llm: str = LLM, packages: str = PACKAGES
 ) -> Project:
@@ -111,8 +163,8 @@ def write_project(
     images = folder / "images"
     for name in ("train", "llm", "locks"):
         (images / name).mkdir(parents=True)
-    for name in ("Dockerfile", "os.Dockerfile", "with-network"):
-        shutil.copy2(IMAGES / name, images / name)
+    for file in [*IMAGES.glob("*Dockerfile"), IMAGES / "with-network"]:
+        shutil.copy2(file, images)
     shutil.copytree(IMAGES / "rootfs", images / "rootfs")
     (images / "packages.txt").write_text(packages, encoding="utf-8")
     (images / "train" / "requirements.in").write_text(train, encoding="utf-8")
