@@ -113,7 +113,7 @@ def run(  # noqa: PLR0913 - each by name
     finally:
         client.close()
     evidence = Evidence(image, claims.stack, suite_hash(), seen, rows)
-    report.write(evidence, config, claims, request.facts_file, report_dir)
+    report.write(evidence, config, claims, catalogue(), request.facts_file, report_dir)
     return evidence
 
 

@@ -36,7 +36,7 @@ PROMISED: Mapping[str, tuple[str, ...]] = {
         "ray.train.torch", "ray.tune", "ray.data", "transformers", "datasets", "accelerate", "peft", "trl",
         "evaluate", "lightning", "torchvision", "torchmetrics", "deepspeed", "boto3", "s3fs",
     ),
-    "llm": ("vllm", "vllm._C", "ray.serve.llm", "nixl", "nixl._api", "boto3"),
+    "llm": ("vllm", "ray.serve.llm", "nixl", "nixl._api", "boto3"),
 }  # fmt: skip
 IMPORTS = """
 import importlib, json, sys, time, traceback
@@ -44,11 +44,11 @@ said = {}
 for name in sys.argv[1:]:
     begun = time.time()
     try:
-        importlib.import_module(name)
-        problem = None
+        module = importlib.import_module(name)
+        problem, version = None, getattr(module, '__version__', None)
     except BaseException as error:
-        problem = ''.join(traceback.format_exception_only(type(error), error)).strip()[-600:]
-    said[name] = {'problem': problem, 'seconds': round(time.time() - begun, 1)}
+        version, problem = None, ''.join(traceback.format_exception_only(type(error), error)).strip()[-600:]
+    said[name] = {'problem': problem, 'version': version and str(version), 'seconds': round(time.time() - begun, 1)}
 print('\\n' + json.dumps(said))
 """
 
@@ -73,6 +73,7 @@ class Imported:
 
     problem: str | None
     seconds: float
+    version: str | None = None
 
 
 def _python(bench: Bench, program: str, *arguments: str, seconds: int = 120) -> Ran:
@@ -117,7 +118,9 @@ def imports(bench: Bench) -> Mapping[str, Imported]:
     said = _last_json(ran) or {}
     died = f"the process {ran.ending} before this import was done: {ran.said}"
     return {
-        name: Imported(said[name]["problem"], said[name]["seconds"]) if name in said else Imported(died, 0.0)
+        name: Imported(row["problem"], row["seconds"], row["version"])
+        if (row := said.get(name))
+        else Imported(died, 0.0)
         for name in names
     }
 
@@ -125,11 +128,6 @@ def imports(bench: Bench) -> Mapping[str, Imported]:
 def fi_info_list(bench: Bench) -> Ran:
     """Experiment: the providers that libfabric was built with or finds, whether or not a device is there."""
     return bench.lab.sh(bench.lab.main, "fi_info -l")
-
-
-def vllm_version(bench: Bench) -> Ran:
-    """Experiment: `vllm --version`."""
-    return bench.lab.sh(bench.lab.main, "vllm --version", 180)
 
 
 def python_version(bench: Bench) -> Ran:

@@ -31,7 +31,14 @@ _MAX_FACTS: Final = 20_000
 # So many owners of one wording keep the text of their line as evidence.
 _WITH_TEXT: Final = 64
 _ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\n]*\x07")
-_OWNER = re.compile(rb"([^\s:|()\[\]{}<>\"'`/,;=]+:\d+:\d+ \[-?\d+)\] NCCL INFO ")
+_OWNER = re.compile(rb"([^\s:|()\[\]{}<>\"'`/,;=]+:\d+:\d+ \[-?\d+\] )NCCL INFO ")
+_COMM = re.compile(
+    rb"(?P<owner>[^\s:|()\[\]{}<>\"'`/,;=]+:\d+:\d+ \[-?\d+)\] NCCL INFO (?:\[Rank \d+\] )?(?:nccl\w+ )?comm (?P<at>0x[0-9a-f]+) "
+    rb"rank (?P<rank>\d+) n[rR]anks (?P<n>\d+) (?:cudaDev \d+ (?:nvmlDev \d+ )?busId \w+ commId (?P<id>0x[0-9a-f]+) - Init (?P<phase>START|COMPLETE)"
+    rb"|nNodes (?P<nodes>\d+) localRanks \d+ localRank \d+ MNNVL \d)\s*$"
+)
+# Long lines that say nothing here, and differ in more than digits.
+_LONG = re.compile(rb"\S+:\d+ \[\d+\] NCCL INFO (?:Trees \[|Setting affinity |=== System)")
 _ENDS = re.compile(rb"(\d+)(?:\[\w+\])? -> (\d+)(?:\[\w+\])? (\[r)?")
 
 _NOTHING: Final = 0
@@ -48,14 +55,16 @@ class Found(NamedTuple):
 class _Counted(dict[bytes, int]):
     """A wording of channel lines: how many lines each owner has since its last communicator line."""
 
-    __slots__ = ("clean", "first", "kind", "says")
+    __slots__ = ("clean", "first", "kind", "says", "warm")
 
     def __init__(self, kind: Kind, says: tuple[str, ...], *, clean: bool) -> None:
         self.kind, self.says, self.clean = kind, says, clean
+        self.warm = True
         self.first: dict[bytes, tuple[int, str, str]] = {}
 
 
 _Shape: TypeAlias = int | list[int] | _Counted
+_NO_WORDING: Final = _Counted("net", (), clean=False)
 
 
 class Scan:
@@ -66,8 +75,8 @@ class Scan:
         self.events: list[Event] = []
         self._shapes: dict[bytes, _Shape] = {b"": _NOTHING}
         self._open: dict[str, list[tuple[_Counted, bytes]]] = {}
-        self._warm: dict[bytes, _Counted] = {}
         self._cold: list[tuple[_Counted, list[int]]] = []
+        self._wordings: dict[tuple[Kind, tuple[str, ...], bool], _Counted] = {}
         self._prose = [0]
         self._facts: dict[str, Fact | None] = {}
         self._chosen: dict[str, set[tuple[str, ...]]] = {}
@@ -83,22 +92,37 @@ class Scan:
         self.lines += len(shapes) - (not shapes[-1] and block.endswith(b"\n"))
         if meanings.count(_NOTHING) == len(meanings):
             return
+        # Neighbouring channel lines of one owner are added up before they are written down.
+        wording, owner, run = _NO_WORDING, b"", 0
         for meaning, line in zip(meanings, block.split(b"\n"), strict=True):
             number += 1
             if meaning is _NOTHING:
                 continue
+            if meaning is wording and line.startswith(owner):
+                run += 1
+                continue
+            if run:
+                wording[owner] += run
+                run = 0
             if type(meaning) is _Counted:
-                owner = line[: line.find(b"] NCCL")] if meaning.clean else _owner(line)
+                owner = line[: line.find(b"] NCCL") + 2] if meaning.clean else _owner(line)
+                wording = meaning
                 if owner in meaning:
                     meaning[owner] += 1
                 else:
                     self._first(number, line, owner, meaning)
-            elif meaning is None:
+                if not meaning.clean:
+                    wording = _NO_WORDING
+                continue
+            wording = _NO_WORDING
+            if meaning is None:
                 self._learn(number, line)
             elif type(meaning) is list:
                 meaning[0] += 1
             else:
                 self._read(number, line)
+        if run:
+            wording[owner] += run
         self._cool()
 
     def finish(self) -> Found:
@@ -114,16 +138,20 @@ class Scan:
 
     def _learn(self, number: int, line: bytes) -> None:
         """Find out what the shape of a line means, and read the line."""
+        comm = _COMM.match(line)
+        if comm:
+            self._communicator(number, comm, line)
+            return
+        if _LONG.match(line):
+            return
         key = line.translate(None, _DIGITS)
         meaning = self._shapes.get(key)
         if meaning is None:
             meaning = self._meaning(line)
             if len(line) <= _MAX_SHAPE and len(self._shapes) < _MAX_SHAPES:
                 self._shapes[key] = meaning
-                if isinstance(meaning, _Counted) and meaning.kind == "intra":
-                    self._warm[key] = meaning
         if isinstance(meaning, _Counted):
-            owner = line[: line.find(b"] NCCL")] if meaning.clean else _owner(line)
+            owner = line[: line.find(b"] NCCL") + 2] if meaning.clean else _owner(line)
             if owner in meaning:
                 meaning[owner] += 1
             else:
@@ -145,9 +173,13 @@ class Scan:
         if fact_found is None:
             return _READ if DECISIVE_WORDS.search(found[0].body) else _NOTHING
         kind, values = fact_found
-        owner = found[0].owner.encode()
+        owner = found[0].owner.encode() + b"] "
         if kind in {"net", "intra"} and line.count(b" via ") == 1 and _owner(line) == owner and _ENDS.search(line):
-            return _Counted(kind, values[:-1], clean=line.startswith(owner + b"] NCCL"))
+            clean = line.startswith(owner + b"NCCL")
+            named = (kind, values[:-1], clean)
+            if named not in self._wordings:
+                self._wordings[named] = _Counted(kind, values[:-1], clean=clean)
+            return next((total for wording, total in self._cold if wording is self._wordings[named]), self._wordings[named])
         return _READ
 
     def _first(self, number: int, line: bytes, owner: bytes, wording: _Counted) -> None:
@@ -156,7 +188,7 @@ class Scan:
         rank = (ends[2] if ends[3] else ends[1]).decode() if ends else ""
         wording[owner] = 1
         wording.first[owner] = (number, rank, decode(line)[:_TEXT] if len(wording.first) < _WITH_TEXT else "")
-        process = _process(owner.decode("utf-8", "replace"))
+        process = _process(_name(owner))
         counts = self._open.get(process)
         if counts is None:
             self._open[process] = [(wording, owner)]
@@ -177,6 +209,18 @@ class Scan:
             known = self._fact(message)
             if known is not None:
                 self._message(number, message, known, text if len(found) == 1 else "")
+
+    def _communicator(self, number: int, comm: re.Match[bytes], line: bytes) -> None:
+        """Read the most frequent communicator lines without the general reader."""
+        owner, at, rank, size, comm_id, phase, nodes = (part.decode() if part else "" for part in comm.groups())
+        process = _process(owner)
+        if process in self._open:
+            self._report(process)
+        text = ""
+        if nodes:
+            shown = self._texts["nodes"] = self._texts.get("nodes", 0) + 1
+            text = decode(line)[:_TEXT] if shown <= _WITH_TEXT else ""
+        self.events.append((number, owner, "comm", (at, rank, size, nodes, comm_id, phase.lower()), text, 1))
 
     def _fact(self, message: Message) -> Fact | None:
         """Read a message; the same words from many owners are read once."""
@@ -234,7 +278,7 @@ class Scan:
             self.events.append(
                 (
                     number,
-                    owner.decode("utf-8", "replace"),
+                    _name(owner),
                     wording.kind,
                     (*wording.says, rank),
                     text,
@@ -244,12 +288,14 @@ class Scan:
 
     def _cool(self) -> None:
         """Stop asking for the owner where a wording inside a node was seen often."""
-        for shape, wording in list(self._warm.items()):
-            if sum(wording.values()) > _ENOUGH:
-                del self._warm[shape]
+        for wording in [found for found in self._wordings.values() if found.kind == "intra"]:
+            if wording.warm and sum(wording.values()) > _ENOUGH:
+                wording.warm = False
                 total = [0]
-                self._shapes[shape] = total
                 self._cold.append((wording, total))
+                for shape, meaning in self._shapes.items():
+                    if meaning is wording:
+                        self._shapes[shape] = total
 
 
 def _as_printed(message: Message) -> str:
@@ -262,6 +308,10 @@ def _as_printed(message: Message) -> str:
 def _owner(line: bytes) -> bytes:
     match = _OWNER.search(line)
     return match[1] if match else b""
+
+
+def _name(owner: bytes) -> str:
+    return owner[:-2].decode("utf-8", "replace")
 
 
 def _process(owner: str) -> str:
