@@ -6,7 +6,7 @@ import netrc
 import os
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -32,7 +32,7 @@ class Network:
     `ca` is a file with certificates to trust, or None for the image's own.
     """
 
-    settings: Mapping[str, str]
+    settings: Mapping[str, str] = field(repr=False)
     ca: Path | None
 
     @property
@@ -99,7 +99,7 @@ def _with_login(url: str, environ: Mapping[str, str]) -> str:
     file = Path(environ.get("NETRC") or Path(environ.get("HOME", "/")) / ".netrc")
     try:
         entry = netrc.netrc(file).hosts.get(parts.hostname)
-    except (OSError, netrc.NetrcParseError):
+    except (OSError, UnicodeDecodeError, netrc.NetrcParseError):
         return url
     if entry is None:
         return url
