@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from buildspec.base import Os, Package
 from buildspec.errors import BadInputError
@@ -31,11 +31,19 @@ def read(project: Project, base: str) -> tuple[Package, ...]:
     file = path(project, base)
     remedy = "record it anew: `nox -s lock -- os`"
     try:
-        return tuple(Package(**row) for row in json.loads(file.read_text(encoding="utf-8"))["packages"])
+        return tuple(_package(row) for row in json.loads(file.read_text(encoding="utf-8"))["packages"])
     except FileNotFoundError:
         raise BadInputError(f"base {base} has no lock ({file})", remedy=remedy) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInputError(f"{file} is no lock of a base: {error}", remedy=remedy) from error
+
+
+def _package(row: dict[str, Any]) -> Package:
+    package = Package(**row)
+    texts = (package.name, package.version, package.architecture, package.sha256 or "")
+    if not all(isinstance(value, str) for value in texts):
+        raise TypeError(f"{json.dumps(row)} is no package")
+    return package
 
 
 def moved(locked: tuple[Package, ...], made: Os) -> list[str]:
