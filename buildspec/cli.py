@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import signal
@@ -10,7 +11,7 @@ import sys
 import traceback
 from typing import NoReturn
 
-from buildspec.errors import DrydockError, ExitCode
+from buildspec.errors import DrydockError, EnvironmentLacksError, ExitCode
 
 # name -> (module, one line of help). Modules are imported only when their command runs.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -69,16 +70,45 @@ def dispatch(argv: list[str]) -> int:
 
 def main() -> int:
     """Entry point of the console script."""
-    # A pipe that closes early (`drydock matrix | head`) ends the program quietly, as other tools do.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return dispatch(sys.argv[1:])
+        code = dispatch(sys.argv[1:])
+        sys.stdout.flush()
     except DrydockError as error:
-        print(f"drydock: {error}", file=sys.stderr)
-        if os.environ.get("DRYDOCK_TRACEBACK"):
-            traceback.print_exc()
-        return int(error.code)
+        return _report(error)
     except KeyboardInterrupt:
         print("drydock: interrupted", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has enough (`drydock matrix | head`). Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(ExitCode.DONE)
+    except Exception as error:
+        explained = _of_environment(error)
+        if explained is None:
+            raise
+        return _report(explained)
+    return code
+
+
+def _report(error: DrydockError) -> int:
+    print(f"drydock: {error}", file=sys.stderr)
+    if os.environ.get("DRYDOCK_TRACEBACK"):
+        traceback.print_exception(error)
+    return int(error.code)
+
+
+def _of_environment(error: Exception) -> DrydockError | None:
+    """Tell what a library's exception means that can come from any call: the engine went away, the disk is full."""
+    if type(error).__module__.split(".")[0] in ("docker", "requests", "urllib3"):
+        return EnvironmentLacksError(
+            f"the Docker Engine went away, or refused what it was asked: {error}",
+            why="it was stopped, restarted, killed for memory, or its disk is full",
+            remedy="look at its log, start it, and run this again",
+        )
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return EnvironmentLacksError(
+            f"the disk is full: {error.filename or error}",
+            remedy="free some; `drydock clean --plan` shows what it can",
+        )
+    return None
