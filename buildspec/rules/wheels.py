@@ -11,6 +11,7 @@ from packaging.version import Version
 from buildspec.errors import EnvironmentLacksError
 from buildspec.index import IndexUnreachableError, NotOnIndexError
 from buildspec.rules.finding import Finding, unknown
+from buildspec.rules.target import Target
 from buildspec.rules.versions import minor, nearest
 
 if TYPE_CHECKING:
@@ -170,9 +171,21 @@ def _no_wheel(case: Case, asked: Asked, page: Page, version: Version) -> Finding
         reason=f"{asked.name} {version} has no wheel that runs on {case.target}; it has "
         + (f"for Linux on {case.arch}: {', '.join(there)}" if there else f"none for Linux on {case.arch}"),
         says=(_index(case, asked.name),),
-        nearest=near.texts(asked.pin),
+        nearest=(*near.texts(asked.pin), *_nearest_pythons(case, wheels)),
         remedy="pin another release, or another Python or base",
     )
+
+
+def _nearest_pythons(case: Case, wheels: list[File]) -> tuple[str, ...]:
+    """Minor versions of Python for which a release has wheels that would run here otherwise."""
+    pinned = Version(case.stack.python)
+    others = [Version(f"3.{number}") for number in range(7, pinned.minor + 5) if number != pinned.minor]
+
+    def runs(python: Version) -> bool:
+        target = Target(f"{python}.0", case.arch, case.target.glibc)
+        return any(target.rank(file.tags) is not None for file in wheels)
+
+    return nearest(others, Version(minor(pinned)), runs).texts("python")
 
 
 def _requirements(case: Case, asked: Asked, version: Version, found: Metadata) -> Iterator[Finding]:
