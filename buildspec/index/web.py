@@ -94,6 +94,8 @@ class Web:
                 found = {name.lower(): value for name, value in response.headers.items()}
                 return Answer(response.status or 200, found, response.read())
         except urllib.error.HTTPError as error:
+            # It is an open answer as well.
+            error.close()
             if error.code == NOT_MODIFIED:
                 return Answer(NOT_MODIFIED, {}, b"")
             if error.code in _GONE:
