@@ -9,7 +9,7 @@ import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from buildspec import matrix
 from buildspec.errors import BadInputError, EnvironmentLacksError
@@ -92,9 +92,12 @@ class Project:
         return Revision(commit, time)
 
     def _git(self, *arguments: str) -> str:
+        # A git hook has these set, to a repository that need not be this one.
+        hook = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
+        env = {name: value for name, value in os.environ.items() if name not in hook}
         try:
             done = subprocess.run(
-                ["git", "-C", str(self.root), *arguments], capture_output=True, text=True, check=True
+                ["git", "-C", str(self.root), *arguments], capture_output=True, text=True, check=True, env=env
             )
         except (OSError, subprocess.CalledProcessError):
             return ""
@@ -104,8 +107,8 @@ class Project:
     def exclusively(self, names: list[str]) -> Iterator[None]:
         """Hold the results of these stacks or bases. Raises EnvironmentLacksError when another run has them."""
         with contextlib.ExitStack() as held:
-            for name in sorted(names):
-                file = held.enter_context((self.results(name) / ".lock").open("a+"))
+            for name in sorted(set(names)):
+                file = held.enter_context(_opened(self.results(name) / ".lock"))
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
@@ -119,6 +122,15 @@ class Project:
                 file.write(str(os.getpid()))
                 file.flush()
             yield
+
+
+def _opened(path: Path) -> TextIO:
+    try:
+        return path.open("a+")
+    except OSError as error:
+        raise EnvironmentLacksError(
+            f"{path} can't be opened: {error.strerror}", remedy="correct its permissions, or remove it"
+        ) from error
 
 
 def _folder(path: Path) -> Path:
