@@ -141,7 +141,7 @@ def cached(project: Project, name: str, engine: Engine) -> Os | None:
         engine.client.images.get(record["image"])
         packages = tuple(Package(**row) for row in record["packages"])
         return Os(name, record["image"], record["reference"], packages)
-    except (OSError, ValueError, KeyError, TypeError, ImageNotFound):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, ImageNotFound):
         return None
 
 

@@ -59,7 +59,7 @@ def recorded(project: Project, stack: str) -> Built | None:
     """Return what the last build of a stack recorded, whether or not the image still exists."""
     try:
         return Built(**json.loads((project.out / stack / RESULT).read_text()))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
 
 
