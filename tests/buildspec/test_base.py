@@ -1,5 +1,7 @@
 """Bases: their packages, where they come from, what makes them."""
 
+# ruff: noqa: E501 - what programs print, and tables, have long lines
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -205,10 +207,7 @@ def test_what_a_failed_bootstrap_tells(output: str, kind: type[DrydockError], te
             "Debian's archive is out of reach:",
         ),
         (
-            (
-                "W: GPG error: http://a.example trixie InRelease: The following signatures couldn't be verified because "
-                "the public key is not available: NO_PUBKEY 6ED0E7B82643E131\nE: The repository is not signed."
-            ),
+            "W: GPG error: http://a.example trixie InRelease: The following signatures couldn't be verified because the public key is not available: NO_PUBKEY 6ED0E7B82643E131\nE: The repository is not signed.",
             NotProvenError,
             "the archive of tiny is not signed by a key that this machine trusts:",
         ),
