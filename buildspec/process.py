@@ -11,7 +11,7 @@ import signal
 import subprocess
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from buildspec.errors import DrydockError, EnvironmentLacksError
 
@@ -85,7 +85,7 @@ def stream(
     log.info("+ %s", shlex.join(command))
     last: deque[str] = deque(maxlen=_KEPT_LINES)
     with contextlib.ExitStack() as stack:
-        copy = stack.enter_context(log_file.open("w")) if log_file else None
+        copy = stack.enter_context(_log(log_file)) if log_file else None
         child = stack.enter_context(_child(command, env=env, stderr=subprocess.STDOUT, pipe_in=False))
         assert child.stdout is not None  # noqa: S101 - it was asked for
         for line in child.stdout:
@@ -99,6 +99,17 @@ def stream(
 
 
 @contextlib.contextmanager
+def _log(file: Path) -> Iterator[TextIO]:
+    try:
+        with file.open("w", encoding="utf-8") as stream:
+            yield stream
+    except OSError as error:
+        raise EnvironmentLacksError(
+            f"{file} can't be written: {error.strerror}", remedy="free the disk, or correct the permissions"
+        ) from error
+
+
+@contextlib.contextmanager
 def _child(
     command: Sequence[str], *, env: Mapping[str, str] | None, stderr: int, pipe_in: bool
 ) -> Iterator[subprocess.Popen[str]]:
@@ -109,21 +120,29 @@ def _child(
         stdin=subprocess.PIPE if pipe_in else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=stderr,
-        text=True,
+        encoding="utf-8",
         errors="replace",
         process_group=0,
     )
-    try:
-        yield child
-    finally:
-        _stop(child)
+    with child:
+        try:
+            yield child
+        finally:
+            _stop(child)
 
 
 def _stop(child: subprocess.Popen[str]) -> None:
-    for step, seconds in _STEPS:
-        if child.poll() is not None:
-            break
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, step)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(seconds)
+    try:
+        for step, seconds in _STEPS:
+            if child.poll() is not None:
+                break
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, step)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(seconds)
+    except KeyboardInterrupt:
+        # Who presses Ctrl-C again does not want to wait.
+        with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait(_STEPS[-1][1])
+        raise
