@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 # Results go to standard output; everything about the work itself goes here.
-console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def note(text: str) -> None:
@@ -52,5 +52,5 @@ def size(count: float) -> str:
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= factor:
             number = count / factor
-            return f"{number:.1f} {unit}" if number < 10 else f"{number:.0f} {unit}"
+            return f"{number:.1f} {unit}" if number < 9.95 else f"{number:.0f} {unit}"
     return f"{count:.0f} B"
