@@ -49,9 +49,10 @@ def path(project: Project, name: str) -> Path:
 def read(project: Project, name: str) -> Lock:
     """Read a stack's lock.
 
-    Raises BadInputError when it is missing, was edited by hand, or was made from other inputs (and names
-    what changed).
+    Raises BadInputError when there is no such stack, or its lock is missing, was edited by hand, or was made
+    from other inputs (and names what changed).
     """
+    stack = project.matrix.stack(name)
     file = path(project, name)
     remedy = f"make it anew: `nox -s lock -- {name}`"
     try:
@@ -73,7 +74,7 @@ def read(project: Project, name: str) -> Lock:
             remedy=f"restore it from version control, or {remedy}",
         )
     recorded = [line.removeprefix(_INPUT) for line in head.splitlines() if line.startswith(_INPUT)]
-    wanted = _inputs(project, project.matrix.stack(name))
+    wanted = _inputs(project, stack)
     if recorded != wanted:
         changes = [f"    - {line}" for line in recorded if line not in wanted]
         changes += [f"    + {line}" for line in wanted if line not in recorded]
