@@ -99,7 +99,7 @@ def _report(error: DrydockError) -> int:
 
 
 def _of_environment(error: Exception) -> DrydockError | None:
-    """Tell what a library's exception means that can come from any call: the engine went away, the disk is full."""
+    """Tell what an exception means that can come from any call: the engine went away, the disk is full."""
     if type(error).__module__.split(".")[0] in ("docker", "requests", "urllib3"):
         return EnvironmentLacksError(
             f"the Docker Engine went away, or refused what it was asked: {error}",
@@ -109,6 +109,12 @@ def _of_environment(error: Exception) -> DrydockError | None:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return EnvironmentLacksError(
             f"the disk is full: {error.filename or error}",
-            remedy="free some; `drydock clean --plan` shows what it can",
+            remedy="free some; `drydock clean` may",
+        )
+    if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return EnvironmentLacksError(
+            f"{error.filename or 'a file'}: {error.strerror}",
+            why="the file or its folder belongs to another user, or the disk is mounted read-only",
+            remedy="correct its owner or mode, or work in a checkout of your own",
         )
     return None
