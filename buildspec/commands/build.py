@@ -230,8 +230,17 @@ def _report(outcomes: list[Outcome], *, as_json: bool) -> None:
         )
     Console(soft_wrap=True).print(table)
     for outcome in outcomes:
-        for check in outcome.evidence.checks:
-            if check.outcome.value in ("fail", "error"):
-                console.print(f"✗ {outcome.built.stack}: {check.id}: {check.reason}", style="red")
+        _print_failures(outcome)
         if outcome.pushed:
             print(f"{outcome.built.stack} is {outcome.pushed.reference}")
+
+
+def _print_failures(outcome: Outcome) -> None:
+    """Print what failed, each reason once however many checks it felled."""
+    reasons: dict[str, list[str]] = {}
+    for check in outcome.evidence.checks:
+        if check.outcome.value in ("fail", "error"):
+            reasons.setdefault(check.reason, []).append(check.id)
+    for reason, ids in reasons.items():
+        others = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
+        console.print(f"✗ {outcome.built.stack}: {ids[0]}{others}: {reason}", style="red")
