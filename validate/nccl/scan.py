@@ -2,15 +2,19 @@
 
 Most lines of a big log repeat a few wordings in which only the digits differ. A line's *shape* is the line
 without its digits; what a shape means is found out once. Three kinds matter: shapes that say nothing, shapes
-of channel lines, which are only counted per owner, and shapes whose lines are read one by one.
+of channel lines, which are only counted per owner, and shapes whose lines are read one by one. Where channel
+lines are dense their last bytes already tell the wording, which is quicker than making shapes.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from operator import itemgetter
 from typing import BinaryIO, Final, NamedTuple, TypeAlias
 
 from validate.nccl.application import read_application
+from validate.nccl.counted import ENDS, TEXT, WITH_TEXT, Wording, name_of, owner_of, process_of
 from validate.nccl.line import Message, decode, messages
 from validate.nccl.wording import DECISIVE_WORDS, Fact, Kind, read
 
@@ -24,25 +28,28 @@ _DIGITS: Final = b"0123456789"
 _MAX_SHAPES: Final = 40_000
 _MAX_SHAPE: Final = 400
 _MAX_LINE: Final = 8 << 20
-# Channel lines inside a node show that a process exists; beyond this many of one wording they are only counted.
-_ENOUGH: Final = 20_000
-_TEXT: Final = 320
+# After so many channel lines in one stretch of a log, blocks that hold nothing else are only added up by wording,
+# and one block in _SAMPLE still by owner.
+_EXACT: Final = 100_000
+_SAMPLE: Final = 4
 _MAX_FACTS: Final = 20_000
-# So many owners of one wording keep the text of their line as evidence.
-_WITH_TEXT: Final = 64
+_MAX_NAMES: Final = 100_000
+_TAIL: Final = 24
 _ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\n]*\x07")
-_OWNER = re.compile(rb"([^\s:|()\[\]{}<>\"'`/,;=]+:\d+:\d+ \[-?\d+\] )NCCL INFO ")
+_HEAD: Final = b"] NCCL INFO Channel"
 _COMM = re.compile(
-    rb"(?P<owner>[^\s:|()\[\]{}<>\"'`/,;=]+:\d+:\d+ \[-?\d+)\] NCCL INFO (?:\[Rank \d+\] )?(?:nccl\w+ )?comm (?P<at>0x[0-9a-f]+) "
-    rb"rank (?P<rank>\d+) n[rR]anks (?P<n>\d+) (?:cudaDev \d+ (?:nvmlDev \d+ )?busId \w+ commId (?P<id>0x[0-9a-f]+) - Init (?P<phase>START|COMPLETE)"
-    rb"|nNodes (?P<nodes>\d+) localRanks \d+ localRank \d+ MNNVL \d)\s*$"
+    rb"([^\s:|()\[\]{}<>\"'`/,;=]+:\d+:\d+ \[-?\d+)\] NCCL INFO (?:\[Rank \d+\] )?(?:nccl\w+ )?comm (0x[0-9a-f]+) rank (\d+) "
+    rb"n[rR]anks (\d+) (?:cudaDev \d+ (?:nvmlDev \d+ )?busId \w+ commId (0x[0-9a-f]+) - Init (START|COMPLETE)"
+    rb"|nNodes (\d+) localRanks \d+ localRank \d+ MNNVL \d)\s*$"
 )
-# Long lines that say nothing here, and differ in more than digits.
+# Lines that say nothing here, and differ in more than digits.
 _LONG = re.compile(rb"\S+:\d+ \[\d+\] NCCL INFO (?:Trees \[|Setting affinity |=== System)")
-_ENDS = re.compile(rb"(\d+)(?:\[\w+\])? -> (\d+)(?:\[\w+\])? (\[r)?")
+_BODY: Final = b"] NCCL INFO "
 
 _NOTHING: Final = 0
 _READ: Final = 1
+_Shape: TypeAlias = int | list[int] | Wording
+_NONE: Final = Wording("net", (), clean=False, code=-1)
 
 
 class Found(NamedTuple):
@@ -52,21 +59,6 @@ class Found(NamedTuple):
     events: list[Event]
 
 
-class _Counted(dict[bytes, int]):
-    """A wording of channel lines: how many lines each owner has since its last communicator line."""
-
-    __slots__ = ("clean", "first", "kind", "says", "warm")
-
-    def __init__(self, kind: Kind, says: tuple[str, ...], *, clean: bool) -> None:
-        self.kind, self.says, self.clean = kind, says, clean
-        self.warm = True
-        self.first: dict[bytes, tuple[int, str, str]] = {}
-
-
-_Shape: TypeAlias = int | list[int] | _Counted
-_NO_WORDING: Final = _Counted("net", (), clean=False)
-
-
 class Scan:
     """What a scan has found so far; feed it blocks of whole lines, then `finish`."""
 
@@ -74,27 +66,101 @@ class Scan:
         self.lines = 0
         self.events: list[Event] = []
         self._shapes: dict[bytes, _Shape] = {b"": _NOTHING}
-        self._open: dict[str, list[tuple[_Counted, bytes]]] = {}
-        self._cold: list[tuple[_Counted, list[int]]] = []
-        self._wordings: dict[tuple[Kind, tuple[str, ...], bool], _Counted] = {}
+        # Wordings have numbers, since equal numbers are found quicker than equal dicts.
+        self._tails: dict[bytes, int] = {}
+        self._numbered: list[Wording] = []
+        self._wordings: dict[tuple[Kind, tuple[str, ...], bool], Wording] = {}
+        self._open: dict[str, list[tuple[Wording, bytes]]] = {}
         self._prose = [0]
         self._facts: dict[str, Fact | None] = {}
+        self._bodies: dict[bytes, Fact | None] = {}
+        self._names: dict[bytes, tuple[str, str]] = {}
         self._chosen: dict[str, set[tuple[str, ...]]] = {}
         self._texts: dict[str, int] = {}
+        self._dense = False
+        self._blocks = 0
+        self._counted = 0
 
     def feed(self, block: bytes) -> None:
         """Take a block of whole lines."""
         if b"\x1b" in block:
             block = _ESCAPE.sub(b"", block)
-        shapes = block.translate(None, _DIGITS).split(b"\n")
-        meanings = list(map(self._shapes.get, shapes))
         number = self.lines
-        self.lines += len(shapes) - (not shapes[-1] and block.endswith(b"\n"))
-        if meanings.count(_NOTHING) == len(meanings):
-            return
-        # Neighbouring channel lines of one owner are added up before they are written down.
-        wording, owner, run = _NO_WORDING, b"", 0
-        for meaning, line in zip(meanings, block.split(b"\n"), strict=True):
+        self._blocks += 1
+        if self._dense:
+            lines = block.split(b"\n")
+            meanings = list(map(self._tails.get, map(_LAST, lines)))
+            self.lines += len(lines) - (not lines[-1])
+            if self._counted > _EXACT and self._blocks % _SAMPLE:
+                self._add_up(number, lines, meanings)
+                return
+            counted = self._by_tails(number, lines, meanings)
+        else:
+            shapes = block.translate(None, _DIGITS).split(b"\n")
+            shape_meanings = list(map(self._shapes.get, shapes))
+            self.lines += len(shapes) - block.endswith(b"\n")
+            if shape_meanings.count(_NOTHING) == len(shape_meanings):
+                return
+            lines = block.split(b"\n")
+            counted = self._by_shapes(number, lines, shape_meanings)
+        self._counted += counted
+        self._dense = counted * 2 > len(lines)
+
+    def finish(self) -> Found:
+        """Report what was only counted, and give everything that was found."""
+        for process in list(self._open):
+            self._report(process)
+        for wording in self._wordings.values():
+            if wording.added_up:
+                self.events.append((0, "", wording.kind, (*wording.says, ""), "", wording.added_up))
+        if self._prose[0]:
+            self.events.append((0, "", "doc", (), "", self._prose[0]))
+        return Found(self.lines, self.events)
+
+    def _add_up(self, number: int, lines: list[bytes], meanings: list[int | None]) -> None:
+        """Count the channel lines of a block by their last bytes alone, and take the other lines."""
+        counted = 0
+        for code, wording in enumerate(self._numbered):
+            found = meanings.count(code)
+            wording.added_up += found
+            counted += found
+        if counted < len(lines) - 1:
+            for meaning, line in zip(meanings, lines, strict=True):
+                number += 1
+                if meaning is None:
+                    self._line(number, line, self._shapes.get(line.translate(None, _DIGITS)))
+        self._dense = counted * 2 > len(lines)
+
+    def _by_tails(self, number: int, lines: list[bytes], meanings: list[int | None]) -> int:
+        """Take lines by their last bytes, and by their shapes where those tell nothing; give how many were counted."""
+        wording, code, owner, limit, run, others = _NONE, -1, b"", 0, 0, 0
+        for meaning, line in zip(meanings, lines, strict=True):
+            number += 1
+            if meaning == code and line.startswith(owner) and len(line) < limit:
+                # Neighbouring channel lines of one owner are added up before they are written down.
+                run += 1
+                continue
+            if run:
+                wording[owner] += run
+                run = 0
+            if meaning is not None:
+                found = line[: line.find(_HEAD) + 19]
+                if found in self._numbered[meaning] and line.find(b"NCCL", len(found)) < 0:
+                    # A line that is much longer holds more than one message.
+                    wording, code, owner, limit = self._numbered[meaning], meaning, found, len(line) + 10
+                    wording[found] += 1
+                    continue
+            others += 1
+            code = -1
+            self._line(number, line, self._shapes.get(line.translate(None, _DIGITS)))
+        if run:
+            wording[owner] += run
+        return len(lines) - others
+
+    def _by_shapes(self, number: int, lines: list[bytes], meanings: list[_Shape | None]) -> int:
+        """Take lines by what their shapes mean; give how many were counted."""
+        wording, owner, run, counted = _NONE, b"", 0, 0
+        for meaning, line in zip(meanings, lines, strict=True):
             number += 1
             if meaning is _NOTHING:
                 continue
@@ -103,41 +169,39 @@ class Scan:
                 continue
             if run:
                 wording[owner] += run
+                counted += run
                 run = 0
-            if type(meaning) is _Counted:
-                owner = line[: line.find(b"] NCCL") + 2] if meaning.clean else _owner(line)
-                wording = meaning
+            if type(meaning) is Wording and meaning.clean:
+                wording, owner = meaning, line[: line.find(_HEAD) + 19]
+                counted += 1
                 if owner in meaning:
                     meaning[owner] += 1
                 else:
                     self._first(number, line, owner, meaning)
-                if not meaning.clean:
-                    wording = _NO_WORDING
                 continue
-            wording = _NO_WORDING
-            if meaning is None:
-                self._learn(number, line)
-            elif type(meaning) is list:
-                meaning[0] += 1
-            else:
-                self._read(number, line)
+            wording = _NONE
+            self._line(number, line, meaning)
         if run:
             wording[owner] += run
-        self._cool()
+        return counted + run
 
-    def finish(self) -> Found:
-        """Report what was only counted, and give everything that was found."""
-        for process in list(self._open):
-            self._report(process)
-        for wording, total in self._cold:
-            if total[0]:
-                self.events.append((0, "", wording.kind, (*wording.says, ""), "", total[0]))
-        if self._prose[0]:
-            self.events.append((0, "", "doc", (), "", self._prose[0]))
-        return Found(self.lines, self.events)
+    def _line(self, number: int, line: bytes, shape: _Shape | None) -> None:
+        """Take a line whose shape means this, or something not yet known."""
+        if shape is None:
+            self._learn(number, line)
+        elif type(shape) is Wording:
+            owner = owner_of(line)
+            if owner in shape:
+                shape[owner] += 1
+            else:
+                self._first(number, line, owner, shape)
+        elif type(shape) is list:
+            shape[0] += 1
+        elif shape is _READ:
+            self._read(number, line)
 
     def _learn(self, number: int, line: bytes) -> None:
-        """Find out what the shape of a line means, and read the line."""
+        """Find out what the shape of a line means, and take the line."""
         comm = _COMM.match(line)
         if comm:
             self._communicator(number, comm, line)
@@ -150,16 +214,7 @@ class Scan:
             meaning = self._meaning(line)
             if len(line) <= _MAX_SHAPE and len(self._shapes) < _MAX_SHAPES:
                 self._shapes[key] = meaning
-        if isinstance(meaning, _Counted):
-            owner = line[: line.find(b"] NCCL") + 2] if meaning.clean else _owner(line)
-            if owner in meaning:
-                meaning[owner] += 1
-            else:
-                self._first(number, line, owner, meaning)
-        elif isinstance(meaning, list):
-            meaning[0] += 1
-        elif meaning is _READ:
-            self._read(number, line)
+        self._line(number, line, meaning)
 
     def _meaning(self, line: bytes) -> _Shape:
         text = decode(line)
@@ -169,33 +224,46 @@ class Scan:
             return _NOTHING if fact is None else self._prose if fact[0] == "doc" else _READ
         if len(found) > 1 or not found[0].owner or found[0].folded or found[0].level != "INFO":
             return _READ
-        fact_found = read(found[0])
-        if fact_found is None:
+        told = read(found[0])
+        if told is None:
             return _READ if DECISIVE_WORDS.search(found[0].body) else _NOTHING
-        kind, values = fact_found
-        owner = found[0].owner.encode() + b"] "
-        if kind in {"net", "intra"} and line.count(b" via ") == 1 and _owner(line) == owner and _ENDS.search(line):
-            clean = line.startswith(owner + b"NCCL")
+        kind, values = told
+        owner = found[0].owner.encode() + _HEAD
+        if (
+            kind in {"net", "intra"}
+            and line.count(b" via ") == 1
+            and owner_of(line) == owner
+            and ENDS.search(line)
+        ):
+            clean = line.startswith(owner)
             named = (kind, values[:-1], clean)
-            if named not in self._wordings:
-                self._wordings[named] = _Counted(kind, values[:-1], clean=clean)
-            return next((total for wording, total in self._cold if wording is self._wordings[named]), self._wordings[named])
+            wording = self._wordings.get(named)
+            if wording is None:
+                wording = self._wordings[named] = Wording(kind, values[:-1], clean=clean, code=len(self._numbered))
+                self._numbered.append(wording)
+            return wording
         return _READ
 
-    def _first(self, number: int, line: bytes, owner: bytes, wording: _Counted) -> None:
+    def _first(self, number: int, line: bytes, owner: bytes, wording: Wording) -> None:
         """Remember an owner's first line of a wording; further ones are counted."""
-        ends = _ENDS.search(line)
-        rank = (ends[2] if ends[3] else ends[1]).decode() if ends else ""
-        wording[owner] = 1
-        wording.first[owner] = (number, rank, decode(line)[:_TEXT] if len(wording.first) < _WITH_TEXT else "")
-        process = _process(_name(owner))
-        counts = self._open.get(process)
-        if counts is None:
-            self._open[process] = [(wording, owner)]
-        else:
-            counts.append((wording, owner))
+        wording.begin(number, line, owner)
+        if wording.clean and len(self._tails) < _MAX_SHAPES:
+            self._tails[line[-_TAIL:]] = wording.code
+        self._open.setdefault(process_of(name_of(owner)), []).append((wording, owner))
 
     def _read(self, number: int, line: bytes) -> None:
+        at = line.find(_BODY)
+        who = self._names.get(line[:at]) if at > 0 else None
+        if who is not None:
+            body = line[at + 12 :]
+            try:
+                known = self._bodies[body]
+            except KeyError:
+                known = None
+            else:
+                if known is not None:
+                    self._take(number, who[0], who[1], known, "", line)
+                return
         text = decode(line)
         found = messages(text)
         if not found:
@@ -203,24 +271,42 @@ class Scan:
             if fact is not None and fact[0] == "doc":
                 self._prose[0] += 1
             elif fact is not None:
-                self.events.append((number, "", fact[0], fact[1], text.strip()[:_TEXT], 1))
+                self.events.append((number, "", fact[0], fact[1], text.strip()[:TEXT], 1))
             return
+        known = None
         for message in found:
             known = self._fact(message)
             if known is not None:
-                self._message(number, message, known, text if len(found) == 1 else "")
+                self._message(number, message, known, text if len(found) == 1 else _as_printed(message))
+        if at > 0 and len(found) == 1 and not found[0].folded and found[0].level == "INFO":
+            self._remember(line, at, found[0], known)
+
+    def _remember(self, line: bytes, at: int, message: Message, fact: Fact | None) -> None:
+        """Remember an owner that lines begin with, and the body of a line without a warning."""
+        owner = line[:at]
+        if owner == message.owner.encode() and len(self._names) < _MAX_NAMES:
+            self._names[owner] = (message.owner, process_of(message.owner))
+            if len(self._bodies) < _MAX_FACTS and len(line) <= _MAX_SHAPE and not (fact and fact[0] == "comm"):
+                self._bodies[line[at + 12 :]] = fact
 
     def _communicator(self, number: int, comm: re.Match[bytes], line: bytes) -> None:
         """Read the most frequent communicator lines without the general reader."""
-        owner, at, rank, size, comm_id, phase, nodes = (part.decode() if part else "" for part in comm.groups())
-        process = _process(owner)
-        if process in self._open:
-            self._report(process)
-        text = ""
+        owner, at, rank, size, comm_id, phase, nodes = comm.groups()
+        who = self._names.get(owner)
+        if who is None:
+            name = owner.decode("utf-8", "replace")
+            who = (name, process_of(name))
+            if len(self._names) < _MAX_NAMES:
+                self._names[owner] = who
+        if who[1] in self._open:
+            self._report(who[1])
         if nodes:
-            shown = self._texts["nodes"] = self._texts.get("nodes", 0) + 1
-            text = decode(line)[:_TEXT] if shown <= _WITH_TEXT else ""
-        self.events.append((number, owner, "comm", (at, rank, size, nodes, comm_id, phase.lower()), text, 1))
+            values = (at.decode(), rank.decode(), size.decode(), nodes.decode(), "", "")
+            text = decode(line)[:TEXT] if self._tells("nodes") else ""
+        else:
+            phase_name = "start" if phase == b"START" else "complete"
+            values, text = (at.decode(), rank.decode(), size.decode(), "", comm_id.decode(), phase_name), ""
+        self.events.append((number, who[0], "comm", values, text, 1))
 
     def _fact(self, message: Message) -> Fact | None:
         """Read a message; the same words from many owners are read once."""
@@ -235,11 +321,14 @@ class Scan:
             return fact
 
     def _message(self, number: int, message: Message, fact: Fact, text: str) -> None:
-        kind, values = fact
-        process = _process(message.owner)
         if message.folded:
-            self.events.append((number, message.owner, "folded", (kind,), "", message.folded))
-        if kind in {"comm", "sign", "warn", "trail"}:
+            self.events.append((number, message.owner, "folded", (fact[0],), "", message.folded))
+        self._take(number, message.owner, process_of(message.owner), fact, text, b"")
+
+    def _take(self, number: int, owner: str, process: str, fact: Fact, text: str, line: bytes) -> None:  # noqa: PLR0913
+        """Make an event of what a message says, unless its owner has just said the same."""
+        kind, values = fact
+        if kind in _TURNS:
             # Channels that were counted so far came before this line, and belong to an earlier communicator.
             if process in self._open:
                 self._report(process)
@@ -252,50 +341,31 @@ class Scan:
             if said and next(iter(said))[0] != values[0]:
                 said.clear()
             said.add(values)
-        if (
-            kind in {"comm", "choice", "rings", "provider", "devices", "socket", "env", "version"}
-            and message.owner
-        ):
-            key = (
-                "nodes"
-                if kind == "comm" and values[3]
-                else f"{kind}{values[0]}"
-                if kind in {"choice", "provider", "devices"}
-                else kind
-            )
-            shown = self._texts[key] = self._texts.get(key, 0) + 1
-            if shown > _WITH_TEXT:
-                self.events.append((number, message.owner, kind, values, "", 1))
+        if kind in _COMMON and owner:
+            key = "nodes" if kind == "comm" and values[3] else f"{kind}{values[0]}" if kind in _NAMED else kind
+            if not self._tells(key):
+                self.events.append((number, owner, kind, values, "", 1))
                 return
-        if not text:
-            text = _as_printed(message)
-        self.events.append((number, message.owner, kind, values, text.strip()[:_TEXT], 1))
+        self.events.append((number, owner, kind, values, (text or decode(line)).strip()[:TEXT], 1))
+
+    def _tells(self, key: str) -> bool:
+        """Tell whether a line of a common kind is among the first, whose text is kept."""
+        shown = self._texts[key] = self._texts.get(key, 0) + 1
+        return shown <= WITH_TEXT
 
     def _report(self, process: str) -> None:
         """Turn what was counted for a process into events."""
         for wording, owner in self._open.pop(process):
             number, rank, text = wording.first.pop(owner)
             self.events.append(
-                (
-                    number,
-                    _name(owner),
-                    wording.kind,
-                    (*wording.says, rank),
-                    text,
-                    wording.pop(owner),
-                )
+                (number, name_of(owner), wording.kind, (*wording.says, rank), text, wording.pop(owner))
             )
 
-    def _cool(self) -> None:
-        """Stop asking for the owner where a wording inside a node was seen often."""
-        for wording in [found for found in self._wordings.values() if found.kind == "intra"]:
-            if wording.warm and sum(wording.values()) > _ENOUGH:
-                wording.warm = False
-                total = [0]
-                self._cold.append((wording, total))
-                for shape, meaning in self._shapes.items():
-                    if meaning is wording:
-                        self._shapes[shape] = total
+
+_LAST: Final[Callable[[bytes], bytes]] = itemgetter(slice(-_TAIL, None))
+_TURNS: Final = frozenset({"comm", "sign", "warn", "trail"})
+_NAMED: Final = frozenset({"choice", "provider", "devices"})
+_COMMON: Final = _NAMED | {"comm", "rings", "socket", "env", "version"}
 
 
 def _as_printed(message: Message) -> str:
@@ -303,21 +373,6 @@ def _as_printed(message: Message) -> str:
     where = f"{message.where} " if message.where else ""
     owner = f"{message.owner}] " if message.owner else ""
     return f"{owner}{where}NCCL {message.level} {message.body}"
-
-
-def _owner(line: bytes) -> bytes:
-    match = _OWNER.search(line)
-    return match[1] if match else b""
-
-
-def _name(owner: bytes) -> str:
-    return owner[:-2].decode("utf-8", "replace")
-
-
-def _process(owner: str) -> str:
-    """Name the process and device of an owner: the owner without its thread."""
-    left, _, device = owner.rpartition(" [")
-    return f"{left.rpartition(':')[0]} [{device}"
 
 
 def scan(stream: BinaryIO, start: int = 0, end: int | None = None) -> Found:

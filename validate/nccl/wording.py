@@ -20,7 +20,7 @@ Fact: TypeAlias = tuple[Kind, tuple[str, ...]]
 DECISIVE_WORDS = re.compile(
     r" via |WARN|ERROR|[Uu]sing (?:internal )?[Nn]etwork|NET plugin|[Pp]rovider|aws-ofi-nccl|Libfabric version|CCL version|"
     r"NET/(?:IB|Socket|FastSocket|FasTrak|GPUDirectTCPX|gIB|TCPX|UCX)|NET/Plugin|NET/OFI (?:No|Only|Unable|Failed|Could|OFI|Running|Setting provider|Configuring|Plugin)|"
-    r"comm 0x|Connected all rings|set by environment|lib\w*\.so|plugin |Plugin Path|GPU Direct RDMA|"
+    r"comm 0x|Connected all rings|set by environment|lib\w*\.so|(?:net|NET|P2P|network|external) plugin |Plugin Path|GPU Direct RDMA|"
     r"\.(?:cc|c|h|cpp|cu):\d+ -> |retrying|[Mm]ismatch|error|[Ff]ailed|not found|/dev/shm|Channel \d+/\d+ :\s+\d+\s+\d"
 )
 _CHANNEL = re.compile(
