@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import docker
 from docker.context import ContextAPI
+from docker.context.config import get_current_context_name
 from docker.errors import DockerException
+from docker.utils import kwargs_from_env
 from packaging.version import Version
 
 from buildspec import process
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 MINIMUM_ENGINE = Version("25.0")
 # The first buildx that loads `docker-image://` contexts in bake files together with secrets from JSON.
 MINIMUM_BUILDX = Version("0.12")
+
+# How long an engine may take to answer at all, and to do a piece of work such as removing an image.
+_ANSWER_SECONDS = 20
+_WORK_SECONDS = 600
 
 DEFAULT_SOCKET = Path("/var/run/docker.sock")
 HOW_TO_GET = (
@@ -100,7 +106,8 @@ def _named() -> str | None:
         ) from error
     if context is None:
         raise EnvironmentLacksError(
-            f"there is no docker context '{name}'", remedy="`docker context ls` lists the contexts"
+            f"there is no docker context '{name or get_current_context_name()}'",
+            remedy="`docker context ls` lists the contexts",
         )
     return None if context.Name == "default" else str(context.Host)
 
@@ -126,8 +133,10 @@ def _try(url: str) -> DockerClient | None:
 
 def _connect(url: str) -> DockerClient:
     try:
-        client = docker.DockerClient(base_url=url, timeout=600)
+        tls = kwargs_from_env().get("tls", False) if url.startswith("tcp://") else False
+        client = docker.DockerClient(base_url=url, timeout=_ANSWER_SECONDS, tls=tls)
         client.ping()
+        client.api.timeout = _WORK_SECONDS
     except DockerException as error:
         raise EnvironmentLacksError(
             f"the Docker Engine at {url} does not answer: {_short(error)}",
@@ -144,7 +153,10 @@ def _connect(url: str) -> DockerClient:
 
 def _short(error: Exception) -> str:
     """Return the innermost reason; docker-py wraps it in several layers of repr."""
-    found = re.search(r"\[Errno \d+\] ([\w ]+)|'([A-Z][\w ]+ (?:refused|denied|timed out)[^']*)'", str(error))
+    found = re.search(
+        r"\[Errno \d+\] ([\w ]+)|Error\(\d+, '([\w ]+)'\)|'([A-Z][\w ]+ (?:refused|denied|timed out)[^']*)'",
+        str(error),
+    )
     return next(filter(None, found.groups())) if found else str(error)
 
 
