@@ -52,7 +52,7 @@ class ImageConfig:
 class Bench:
     """Runs each experiment at most once; whoever asks for its result waits for it."""
 
-    def __init__(  # noqa: PLR0913 - what a bench is made of, each by name
+    def __init__(
         self,
         lab: Lab,
         image: ImageUnderTest,

@@ -74,7 +74,7 @@ class Check:
     needs: tuple[Callable[..., Any], ...]
 
 
-def check(  # noqa: PLR0913 - the fields of a check, by name
+def check(
     identity: str,
     *,
     level: Level,

@@ -107,9 +107,7 @@ class Evidence:
     @property
     def summary(self) -> dict[str, int]:
         """How many checks had each outcome; every outcome is named, also with none."""
-        return {
-            outcome.value: sum(row.outcome is outcome for row in self.checks) for outcome in Outcome
-        }
+        return {outcome.value: sum(row.outcome is outcome for row in self.checks) for outcome in Outcome}
 
     @property
     def levels(self) -> frozenset[Level]:
@@ -126,9 +124,7 @@ class Evidence:
         bad = of[Outcome.FAIL] | of[Outcome.ERROR] | (of[Outcome.BLOCKED] - of[Outcome.PASS])
         return bool(of[Outcome.PASS]) and not bad
 
-    def covers(
-        self, image_id: str, suite_hash: str, levels: Collection[Level], environment: Environment
-    ) -> bool:
+    def covers(self, image_id: str, suite_hash: str, levels: Collection[Level], environment: Environment) -> bool:
         """Tell whether this evidence still answers for that image, suite, environment and levels."""
         return (
             self.image.id == image_id

@@ -254,8 +254,7 @@ class Facts:
                     row["site"],
                     tuple(Distribution.from_json(item) for item in row["distributions"]),
                     tuple(
-                        Overlap(item["path"], tuple(item["owners"]), item["winner"])
-                        for item in row["overlaps"]
+                        Overlap(item["path"], tuple(item["owners"]), item["winner"]) for item in row["overlaps"]
                     ),
                 )
                 for row in data["environments"]

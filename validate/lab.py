@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import docker
-import testinfra
+import testinfra  # type: ignore[import-untyped]
 from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
 
@@ -75,7 +75,9 @@ def remove_run(client: docker.DockerClient, run: str) -> None:
             client.api.remove_network(network["Id"])
 
 
-def _remove(client: docker.DockerClient, identity: str) -> int:
+def _remove(client: docker.DockerClient, identity: str | None) -> int:
+    if identity is None:
+        return 0
     # Another sweep may have been quicker, or its removal may be under way.
     with contextlib.suppress(NotFound, APIError):
         client.api.remove_container(identity, force=True, v=True)
@@ -194,7 +196,12 @@ class Lab:
         result = self.host(container).run(limit + "/bin/sh -c " + shlex.quote(command))
         took = time.monotonic() - started
         return Ran(
-            command, result.rc, result.stdout, result.stderr, took, timed_out=result.rc in (124, 137) and took >= seconds
+            command,
+            result.rc,
+            result.stdout,
+            result.stderr,
+            took,
+            timed_out=result.rc in (124, 137) and took >= seconds,
         )
 
     def exec(self, container: Container, command: Sequence[str], seconds: int = 60) -> Ran:

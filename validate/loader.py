@@ -117,7 +117,8 @@ class Loader:
             if machine is None:
                 return None
             caller = Elf(
-                path="", owners=(), size=0, bits=machine.bits, machine=machine.machine, kind=2, soname=None, needed=(),
+                path="", owners=(), size=0,
+                bits=machine.bits, machine=machine.machine, kind=2, soname=None, needed=(),
                 rpath=None, runpath=None, interpreter=None, versions_needed={}, versions_given=frozenset(),
                 symbols_defined=frozenset(), symbols_undefined=frozenset(),
             )  # fmt: skip

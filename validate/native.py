@@ -56,8 +56,8 @@ class Preloaded:
         for _, row in facts.distributions():
             wanted = {canonicalize_name(NAME.match(text)[0]) for text in row.requires}  # type: ignore[index]
             self._requires.setdefault(row.key, set()).update(wanted)
-        for row in allowances().loads_first:
-            self._requires.setdefault(row.distribution, set()).add(row.loads)
+        for allowed in allowances().loads_first:
+            self._requires.setdefault(allowed.distribution, set()).add(allowed.loads)
         self._closures: dict[str, set[str]] = {}
 
     def names(self, elf: Elf) -> set[str]:

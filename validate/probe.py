@@ -22,9 +22,10 @@ import stat
 import struct
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from email.parser import HeaderParser
-from typing import Any, BinaryIO, Iterator, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 SCHEMA = 1
 # Files up to this size are read whole and searched for credentials; larger ones are only hashed.
@@ -210,7 +211,8 @@ def dynamic_symbols(file: BinaryIO, size: int, wanted: re.Pattern[bytes]) -> tup
     """Names in the dynamic symbol table that match `wanted`: (defined, undefined). Raises ElfError."""
     elf = _Elf(file, size)
     sections = list(elf.sections())
-    defined, undefined = set(), set()
+    defined: set[str] = set()
+    undefined: set[str] = set()
     for kind, offset, length, link in sections:
         if kind != SHT_DYNSYM or link >= len(sections):
             continue
@@ -250,19 +252,20 @@ def read_loader_cache(data: bytes) -> list[list[str]]:
 
 
 class Pattern(NamedTuple):
-    """One kind of credential: a needle that is cheap to look for, and the expression that decides."""
+    """One kind of credential: needles that are cheap to look for, and the expression that decides."""
 
     kind: str
-    needle: bytes
+    needles: list[bytes]
     expression: re.Pattern[bytes]
     unless: re.Pattern[bytes] | None
 
 
-def compile_patterns(rows: list[dict[str, str]]) -> list[Pattern]:
+def compile_patterns(rows: list[dict[str, Any]]) -> list[Pattern]:
+    """Make patterns of the rows of data/credentials.yaml."""
     return [
         Pattern(
             row["kind"],
-            row["needle"].encode(),
+            [needle.encode() for needle in row["needles"]],
             re.compile(row["expression"].encode()),
             re.compile(row["unless"].encode()) if row.get("unless") else None,
         )
@@ -273,7 +276,7 @@ def compile_patterns(rows: list[dict[str, str]]) -> list[Pattern]:
 def find_credentials(data: bytes, patterns: list[Pattern]) -> Iterator[tuple[str, int]]:
     """Kind and line (1-based) of each credential; the value itself never leaves this function."""
     for pattern in patterns:
-        if pattern.needle not in data:
+        if not any(needle in data for needle in pattern.needles):
             continue
         for match in pattern.expression.finditer(data):
             if pattern.unless and pattern.unless.search(match.group()):
@@ -309,12 +312,15 @@ class Tree:
         self.directories: list[tuple[str, int, int, int]] = []
         self._walk()
         self.by_path = {file.path: file for file in self.files}
+        self.folders = {path for path, _, _, _ in self.directories}
 
     def real(self, path: str) -> str:
+        """Where a path of the image lies for this process."""
         return self.root + path
 
     def open(self, path: str) -> BinaryIO:
-        return open(self.real(path), "rb", buffering=0)  # noqa: SIM115, PTH123 - callers close
+        """Open a file of the image."""
+        return open(self.real(path), "rb", buffering=0)  # noqa: PTH123 - 100,000 files: no pathlib
 
     def read(self, path: str) -> bytes:
         """Content of a small file, links followed inside the root; empty when it can't be read."""
@@ -325,6 +331,7 @@ class Tree:
             return b""
 
     def text(self, path: str) -> str:
+        """Text of a small file, whatever its encoding."""
         return self.read(path).decode("utf-8", "replace")
 
     def resolve(self, path: str) -> str:
@@ -364,7 +371,7 @@ class Tree:
                 try:
                     info = entry.stat(follow_symlinks=False)
                     if stat.S_ISLNK(info.st_mode):
-                        self.links[path] = os.readlink(self.root + path)
+                        self.links[path] = os.readlink(self.root + path)  # noqa: PTH115 - no pathlib: 100,000 files
                         continue
                 except OSError:
                     continue
@@ -377,9 +384,7 @@ class Tree:
                     queue.append(path)
                 elif stat.S_ISREG(info.st_mode):
                     inode = (info.st_dev, info.st_ino)
-                    self.files.append(
-                        File(path, info.st_size, mode, uid, gid, inode, int(info.st_mtime))
-                    )
+                    self.files.append(File(path, info.st_size, mode, uid, gid, inode, int(info.st_mtime)))
         self.files.sort()
 
 
@@ -392,48 +397,51 @@ class Content(NamedTuple):
     findings: list[tuple[str, int]]
 
 
-def read_content(
-    tree: Tree, file: File, patterns: list[Pattern], need_sha256: bool, need_md5: bool
-) -> Content | None:
+def _md5() -> Any:
+    """A hasher for dpkg's checksums, which are MD5; where policy forbids it for security, this use says that it is none."""
+    if sys.version_info >= (3, 9):
+        return hashlib.new("md5", usedforsecurity=False)
+    return hashlib.new("md5")  # noqa: S324 - as the docstring says
+
+
+def read_content(tree: Tree, file: File, patterns: list[Pattern], sha256: bool, md5: bool) -> Content | None:
     """Read one file once, for all who want its hash or its text. None when it can't be read."""
-    sha256, md5 = hashlib.sha256(), hashlib.new("md5", usedforsecurity=False) if NEW_HASH else hashlib.md5()
-    findings: list[tuple[str, int]] = []
     try:
         with tree.open(file.path) as stream:
-            if file.size <= SCAN_BYTES:
-                data = stream.readall()  # type: ignore[attr-defined]
-                head = data[:20]
-                if head[:4] != b"\x7fELF":
-                    findings = list(find_credentials(data, patterns))
-                # The hash of a file with a credential names it in declared allowances.
-                need_sha256 = need_sha256 or bool(findings)
-                if need_sha256:
-                    sha256.update(data)
-                if need_md5:
-                    md5.update(data)
-            else:
-                head = b""
-                buffer = bytearray(1 << 20)
-                while True:
-                    count = stream.readinto(buffer)  # type: ignore[attr-defined]
-                    if not count:
-                        break
-                    head = head or bytes(buffer[:20])
-                    if not (need_sha256 or need_md5):
-                        break
-                    piece = memoryview(buffer)[:count]
-                    if need_sha256:
-                        sha256.update(piece)
-                    if need_md5:
-                        md5.update(piece)
+            if file.size > SCAN_BYTES:
+                return _read_large(stream, sha256, md5)
+            data = stream.read()
     except OSError:
         return None
-    return Content(
-        sha256.hexdigest() if need_sha256 else "", md5.hexdigest() if need_md5 else "", head, findings
-    )
+    findings = [] if data[:4] == b"\x7fELF" else list(find_credentials(data, patterns))
+    digest = ""
+    # The hash of a file with a credential names it in declared allowances.
+    if sha256 or findings:
+        digest = hashlib.sha256(data).hexdigest()
+    checksum = ""
+    if md5:
+        hasher = _md5()
+        hasher.update(data)
+        checksum = hasher.hexdigest()
+    return Content(digest, checksum, data[:20], findings)
 
 
-NEW_HASH = sys.version_info >= (3, 9)
+def _read_large(stream: BinaryIO, sha256: bool, md5: bool) -> Content:
+    hashers = [hashlib.sha256() if sha256 else None, _md5() if md5 else None]
+    buffer = memoryview(bytearray(1 << 20))
+    head = b""
+    while True:
+        count = stream.readinto(buffer)  # type: ignore[attr-defined]
+        if not count:
+            break
+        head = head or bytes(buffer[:20])
+        if not (sha256 or md5):
+            break
+        for hasher in hashers:
+            if hasher is not None:
+                hasher.update(buffer[:count])
+    digests = [hasher.hexdigest() if hasher is not None else "" for hasher in hashers]
+    return Content(digests[0], digests[1], head, [])
 
 
 # --- Python distributions ---------------------------------------------------------------------------
@@ -469,7 +477,9 @@ def read_metadata(text: str) -> dict[str, Any]:
     message = HeaderParser().parsestr(text.split("\n\n", 1)[0] + "\n\n")
     licence = message.get("License-Expression") or ""
     if not licence:
-        classified = [c.split("::")[-1].strip() for c in message.get_all("Classifier", []) if c.startswith("License")]
+        classified = [
+            c.split("::")[-1].strip() for c in message.get_all("Classifier", []) if c.startswith("License")
+        ]
         plain = message.get("License") or ""
         licence = ", ".join(classified) or (plain if len(plain) < 100 and "\n" not in plain else "")
     return {
@@ -494,16 +504,30 @@ class Distribution:
         self.rows = read_record(tree.text(folder + "/RECORD"), self.site) if self.has_record else []
 
 
+def source_of(path: str) -> str | None:
+    """The source that a file in __pycache__ was compiled from."""
+    folder, _, name = path.rpartition("/")
+    if not name.endswith(".pyc") or not folder.endswith("/__pycache__"):
+        return None
+    return f"{folder[: -len('/__pycache__')]}/{name.split('.')[0]}.py"
+
+
+def is_compiled_copy(tree: Tree, path: str) -> bool:
+    """Tell whether a file only repeats a source beside it; what is to be found is found in the source."""
+    source = source_of(path)
+    return source is not None and source in tree.by_path
+
+
 def bytecode_facts(tree: Tree) -> dict[str, Any]:
     """How many compiled files match the source beside them, by the rule that the import system uses."""
     counts = {"valid": 0, "stale": 0, "orphan": 0}
     stale: list[str] = []
     tag = f".{sys.implementation.cache_tag}." if sys.implementation.cache_tag else ""
     for file in tree.files:
-        folder, _, name = file.path.rpartition("/")
-        if not name.endswith(".pyc") or not folder.endswith("/__pycache__") or tag not in name:
+        origin = source_of(file.path)
+        if origin is None or tag not in file.path:
             continue
-        source = tree.by_path.get(f"{folder[: -len('/__pycache__')]}/{name.split('.')[0]}.py")
+        source = tree.by_path.get(origin)
         if source is None:
             counts["orphan"] += 1
             continue
@@ -570,9 +594,11 @@ def read_apk_installed(text: str) -> list[dict[str, str]]:
 def dpkg_status_text(tree: Tree) -> str:
     """The status file, or the fragments that distroless images have in its place."""
     blocks = [tree.text("/var/lib/dpkg/status")]
-    for file in tree.files:
-        if file.path.startswith("/var/lib/dpkg/status.d/") and not file.path.endswith(".md5sums"):
-            blocks.append(tree.text(file.path).rstrip() + "\nStatus: install ok installed\n")
+    blocks += [
+        tree.text(file.path).rstrip() + "\nStatus: install ok installed\n"
+        for file in tree.files
+        if file.path.startswith("/var/lib/dpkg/status.d/") and not file.path.endswith(".md5sums")
+    ]
     return "\n\n".join(filter(None, blocks))
 
 
@@ -626,65 +652,93 @@ CONFIGURATION = re.compile(
 )
 
 
+class Reading:
+    """What reading every file of the tree once showed."""
+
+    def __init__(self, tree: Tree, patterns: list[Pattern], distributions: list[Distribution]) -> None:
+        self.tree = tree
+        self.patterns = patterns
+        self.sums, self.owned = dpkg_files(tree)
+        self.distributions = distributions
+        # Real path to (number of the distribution, hash in its RECORD).
+        self.owners: dict[str, list[tuple[int, str]]] = {}
+        for number, distribution in enumerate(distributions):
+            for row in distribution.rows:
+                self.owners.setdefault(tree.resolve(row.path), []).append((number, row.sha256))
+        self.same_size: dict[int, int] = {}
+        for file in tree.files:
+            if file.size >= DUPLICATE_BYTES:
+                self.same_size[file.size] = self.same_size.get(file.size, 0) + 1
+        self.elf: list[dict[str, Any]] = []
+        self.broken_elf: list[dict[str, str]] = []
+        self.findings: list[dict[str, Any]] = []
+        self.hashes: dict[str, str] = {}
+        self.altered_os: list[dict[str, str]] = []
+        self.copies: dict[tuple[int, str], list[str]] = {}
+        self._read_all()
+
+    def _read_all(self) -> None:
+        # Hashing a large file leaves the interpreter to others; for small ones a thread costs more than it gains.
+        with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) - 1)) as pool:
+            large = [(f, pool.submit(self._read, f)) for f in self.tree.files if f.size > SCAN_BYTES]
+            for file in self.tree.files:
+                if file.size <= SCAN_BYTES:
+                    self._take(file, self._read(file))
+            for file, content in large:
+                self._take(file, content.result())
+        self._missing_os_files()
+        self.elf.sort(key=lambda row: str(row["path"]))
+
+    def _read(self, file: File) -> Content | None:
+        if is_compiled_copy(self.tree, file.path):
+            return None
+        recorded = any(digest for _, digest in self.owners.get(file.path, ()))
+        twin = self.same_size.get(file.size, 0) > 1
+        packaged = file.path in self.sums and file.path.startswith(CHECKED_PREFIXES)
+        return read_content(self.tree, file, self.patterns, recorded or twin, packaged)
+
+    def _take(self, file: File, content: Content | None) -> None:
+        if content is None:
+            return
+        if content.head[:4] == b"\x7fELF":
+            self._take_elf(file)
+        self.findings += [
+            {"kind": kind, "path": file.path, "line": line, "sha256": content.sha256}
+            for kind, line in content.findings
+        ]
+        if content.sha256:
+            self.hashes[file.path] = content.sha256
+            if self.same_size.get(file.size, 0) > 1:
+                self.copies.setdefault((file.size, content.sha256), []).append(file.path)
+        if content.md5 and content.md5 != self.sums[file.path][1]:
+            self.altered_os.append({"path": file.path, "package": self.sums[file.path][0], "what": "altered"})
+
+    def _take_elf(self, file: File) -> None:
+        owners = [self.distributions[number].metadata["name"] for number, _ in self.owners.get(file.path, ())]
+        try:
+            self.elf.append({**_one_elf(self.tree, file), "owners": owners})
+        except ElfError as error:
+            self.broken_elf.append({"path": file.path, "reason": str(error)})
+        except OSError as error:
+            self.broken_elf.append({"path": file.path, "reason": f"unreadable: {error.strerror}"})
+
+    def _missing_os_files(self) -> None:
+        for path, (package, _) in self.sums.items():
+            if path in self.tree.by_path or path in self.tree.links or not path.startswith(CHECKED_PREFIXES):
+                continue
+            if LIBRARY_NAME.search(path) or "bin/" in path:
+                self.altered_os.append({"path": path, "package": package, "what": "missing"})
+
+
 def collect(config: dict[str, Any]) -> dict[str, Any]:
     """Observe the image below `config["root"]`. Never raises for what is wrong in the image."""
     started = time.time()
-    patterns = compile_patterns(config["patterns"])
     tree = Tree(config.get("root", "/"), config.get("skip", []), config.get("metadata"))
-    sums, owned = dpkg_files(tree)
     # Only what an interpreter imports from: what a package vendors below itself is that package's own.
     folders = [path for path, _, _, _ in tree.directories if DISTRIBUTION_FOLDER.search(path)]
     distributions = [Distribution(tree, folder) for folder in sorted(folders)]
-    owners: dict[str, list[tuple[int, str]]] = {}
-    for number, distribution in enumerate(distributions):
-        for row in distribution.rows:
-            owners.setdefault(tree.resolve(row.path), []).append((number, row.sha256))
-
-    same_size: dict[int, int] = {}
-    for file in tree.files:
-        if file.size >= DUPLICATE_BYTES:
-            same_size[file.size] = same_size.get(file.size, 0) + 1
-
-    def read(file: File) -> Content | None:
-        need = any(digest for _, digest in owners.get(file.path, ())) or same_size.get(file.size, 0) > 1
-        checked = file.path in sums and file.path.startswith(CHECKED_PREFIXES)
-        return read_content(tree, file, patterns, need, checked)
-
-    elf: list[dict[str, Any]] = []
-    broken_elf: list[dict[str, str]] = []
-    findings: list[dict[str, Any]] = []
-    hashes: dict[str, str] = {}
-    altered_os: list[dict[str, str]] = []
-    copies: dict[tuple[int, str], list[str]] = {}
-    with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-        for file, content in zip(tree.files, pool.map(read, tree.files, chunksize=64)):
-            if content is None:
-                continue
-            if content.head[:4] == b"\x7fELF":
-                try:
-                    names = [distributions[number].metadata["name"] for number, _ in owners.get(file.path, ())]
-                    elf.append({**_one_elf(tree, file), "owners": names})
-                except ElfError as error:
-                    broken_elf.append({"path": file.path, "reason": str(error)})
-                except OSError as error:
-                    broken_elf.append({"path": file.path, "reason": f"unreadable: {error.strerror}"})
-            findings += [
-                {"kind": kind, "path": file.path, "line": line, "sha256": content.sha256}
-                for kind, line in content.findings
-            ]
-            if content.sha256:
-                hashes[file.path] = content.sha256
-                if same_size.get(file.size, 0) > 1:
-                    copies.setdefault((file.size, content.sha256), []).append(file.path)
-            if content.md5 and content.md5 != sums[file.path][1]:
-                altered_os.append({"path": file.path, "package": sums[file.path][0], "what": "altered"})
-    for path, (package, _) in sums.items():
-        missing = path not in tree.by_path and path not in tree.links
-        if missing and path.startswith(CHECKED_PREFIXES) and (LIBRARY_NAME.search(path) or "bin/" in path):
-            altered_os.append({"path": path, "package": package, "what": "missing"})
-
-    environments = _environments(tree, distributions, owners, hashes)
-    inodes = {file.path: file.inode for file in tree.files}
+    reading = Reading(tree, compile_patterns(config["patterns"]), distributions)
+    names = [path.rpartition("/") for path in [*tree.by_path, *tree.links]]
     return {
         "schema": SCHEMA,
         "python": _python() if config.get("live") else None,
@@ -692,43 +746,52 @@ def collect(config: dict[str, Any]) -> dict[str, Any]:
         "packages": read_dpkg_status(dpkg_status_text(tree))
         or read_apk_installed(tree.text("/lib/apk/db/installed")),
         "package_manager": _package_manager(tree),
-        "altered_os_files": sorted(altered_os, key=lambda row: row["path"])[:EXAMPLES],
-        "environments": environments,
+        "altered_os_files": sorted(reading.altered_os, key=lambda row: row["path"])[:EXAMPLES],
+        "environments": _environments(tree, distributions, reading.owners, reading.hashes),
         "bytecode": bytecode_facts(tree),
-        "elf": elf,
-        "broken_elf": broken_elf,
+        "elf": reading.elf,
+        "broken_elf": reading.broken_elf,
         "library_links": {path: target for path, target in tree.links.items() if LIBRARY_NAME.search(path)},
         "directory_links": {
-            path: target for path, target in tree.links.items() if tree.resolve(path) in _folders(tree)
+            path: target for path, target in tree.links.items() if tree.resolve(path) in tree.folders
         },
         "loader_cache": read_loader_cache(tree.read("/etc/ld.so.cache")),
         "configuration": {
             file.path: tree.text(file.path)[:20000] for file in tree.files if CONFIGURATION.search(file.path)
         },
         "privileged": [
-            {"path": f.path, "mode": stat.S_IMODE(f.mode), "uid": f.uid, "gid": f.gid, "owned": f.path in owned}
-            for f in tree.files
-            if f.mode & (stat.S_ISUID | stat.S_ISGID) and f.mode & 0o111
+            {
+                "path": file.path,
+                "mode": stat.S_IMODE(file.mode),
+                "uid": file.uid,
+                "gid": file.gid,
+                "owned": file.path in reading.owned,
+            }
+            for file in tree.files
+            if file.mode & (stat.S_ISUID | stat.S_ISGID) and file.mode & 0o111
         ],
         "world_writable": _world_writable(tree),
-        "findings": findings,
+        "findings": reading.findings,
         "clutter": _clutter(tree),
-        "copies": [
-            {"size": size, "paths": paths}
-            for (size, _), paths in sorted(copies.items(), reverse=True)
-            if len({inodes[path] for path in paths}) > 1
-        ],
-        "executables": sorted(
-            {path.rpartition("/")[2] for path in [*tree.by_path, *tree.links] if _on_path(path)}
-        ),
+        "copies": _copies(tree, reading.copies),
+        "executables": sorted({name for folder, _, name in names if folder.endswith(("/bin", "/sbin"))}),
         "sizes": _sizes(tree),
         "file_count": len(tree.files),
         "seconds": round(time.time() - started, 2),
     }
 
 
+def _copies(tree: Tree, copies: dict[tuple[int, str], list[str]]) -> list[dict[str, Any]]:
+    """Files of the same content that take their room more than once."""
+    return [
+        {"size": size, "paths": paths}
+        for (size, _), paths in sorted(copies.items(), reverse=True)
+        if len({tree.by_path[path].inode for path in paths}) > 1
+    ]
+
+
 def _one_elf(tree: Tree, file: File) -> dict[str, Any]:
-    with open(tree.real(file.path), "rb") as stream:  # noqa: PTH123 - no pathlib: 100,000 files
+    with tree.open(file.path) as stream:
         facts = read_elf(stream, file.size)
         name = file.path.rpartition("/")[2]
         facts["symbols_defined"], facts["symbols_undefined"] = [], []
@@ -738,19 +801,6 @@ def _one_elf(tree: Tree, file: File) -> dict[str, Any]:
             # Everything that torch exports around NCCL is of no interest; what libraries of NCCL export is.
             facts["symbols_defined"] = defined if name.startswith("libnccl") else []
     return {"path": file.path, "size": file.size, **facts}
-
-
-def _folders(tree: Tree) -> set[str]:
-    cached: set[str] | None = getattr(tree, "_folder_set", None)
-    if cached is None:
-        cached = {path for path, _, _, _ in tree.directories}
-        tree._folder_set = cached  # type: ignore[attr-defined]  # noqa: SLF001
-    return cached
-
-
-def _on_path(path: str) -> bool:
-    folder = path.rpartition("/")[0]
-    return folder.endswith(("/bin", "/sbin"))
 
 
 def _environments(
@@ -797,7 +847,7 @@ def _environments(
         if len(set(digests)) < 2:
             continue
         actual = hashes.get(path, "")
-        winner = next((name for name, digest in zip(names, digests) if digest == actual), None)
+        winner = next((names[at] for at, digest in enumerate(digests) if digest == actual), None)
         sites[distributions[claims[0][0]].site]["overlaps"].append(
             {"path": path, "owners": names, "winner": winner}
         )
@@ -836,12 +886,11 @@ def _os_release(tree: Tree) -> dict[str, str]:
 
 
 def _package_manager(tree: Tree) -> str | None:
-    folders = _folders(tree)
-    if "/var/lib/dpkg/status" in tree.by_path or "/var/lib/dpkg/status.d" in folders:
+    if "/var/lib/dpkg/status" in tree.by_path or "/var/lib/dpkg/status.d" in tree.folders:
         return "dpkg"
     if "/lib/apk/db/installed" in tree.by_path:
         return "apk"
-    return "rpm" if {"/var/lib/rpm", "/usr/lib/sysimage/rpm"} & folders else None
+    return "rpm" if {"/var/lib/rpm", "/usr/lib/sysimage/rpm"} & tree.folders else None
 
 
 def _world_writable(tree: Tree) -> list[str]:

@@ -71,7 +71,7 @@ def catalogue() -> Mapping[str, Check]:
     return found
 
 
-def run(  # noqa: PLR0913 - each by name
+def run(
     image: ImageUnderTest,
     *,
     stack_name: str | None,
@@ -166,7 +166,7 @@ def _run_checks(request: Request, log: Path, progress: Progress) -> tuple[CheckR
             stderr=errors,
             text=True,
             env=_child_environment(request),
-            # Its own process group: the terminal's Ctrl-C reaches this process alone, which then stops it in steps.
+            # Its own process group: the terminal's Ctrl-C reaches this process alone, which stops it in steps.
             start_new_session=True,
         )
         try:
@@ -188,7 +188,10 @@ def _run_checks(request: Request, log: Path, progress: Progress) -> tuple[CheckR
     # A check without an outcome is one that nobody looked at: said as such, never left out.
     for name in missing:
         rows[name] = CheckResult(
-            name, catalogue()[name].level, Outcome.ERROR, f"the suite ended (code {code}) before this check; see {log}"
+            name,
+            catalogue()[name].level,
+            Outcome.ERROR,
+            f"the suite ended (code {code}) before this check; see {log}",
         )
     return tuple(rows[name] for name in wanted)
 

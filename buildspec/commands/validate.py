@@ -45,7 +45,9 @@ STYLE = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
-    parser.add_argument("--image", required=True, metavar="REF", help="name, id or digest of an image on the engine")
+    parser.add_argument(
+        "--image", required=True, metavar="REF", help="name, id or digest of an image on the engine"
+    )
     parser.add_argument(
         "--stack", metavar="NAME", help="hold the image to this stack of versions.yaml; default: to its labels"
     )
@@ -57,7 +59,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"one of {', '.join(Level)}; may be given several times; default: static and container",
     )
     parser.add_argument(
-        "--report", type=Path, metavar="DIR", help="folder for the reports; default: out/validate/ and the image's name"
+        "--report",
+        type=Path,
+        metavar="DIR",
+        help="folder for the reports; default: out/validate/ and the image's name",
     )
 
 
@@ -112,7 +117,9 @@ def _show(evidence: Evidence, folder: Path, seconds: float) -> None:
     for level in Level:
         if level in evidence.levels:
             counts = [sum(r.level is level and r.outcome is o for r in evidence.checks) for o in Outcome]
-            table.add_row(level.value, *(f"[{STYLE[o]}]{n}[/]" if n else "0" for o, n in zip(Outcome, counts, strict=True)))
+            table.add_row(
+                level.value, *(f"[{STYLE[o]}]{n}[/]" if n else "0" for o, n in zip(Outcome, counts, strict=True))
+            )
     console.print(table)
     verdict = "[green]proven[/]" if evidence.passed else "[bold red]not proven[/]"
     console.print(f"{escape(evidence.image.ref)}: {verdict}, {seconds:.0f} s; report: {folder / 'report.html'}")

@@ -10,17 +10,23 @@ SMOKE = "a cluster of containers: run `drydock smoke`, which starts one and brin
 
 
 @check(
-    "cluster.smoke", level=Level.CLUSTER,
-    proves="a cluster of several nodes runs real jobs", remedy="run `drydock smoke --stack NAME`", source="design: levels",
-)  # fmt: skip
+    "cluster.smoke",
+    level=Level.CLUSTER,
+    proves="a cluster of several nodes runs real jobs",
+    remedy="run `drydock smoke --stack NAME`",
+    source="design: levels",
+)
 def test_cluster() -> None:
     raise BlockedError(f"this needs {SMOKE}")
 
 
 @check(
-    "gpu.torch", level=Level.GPU,
-    proves="torch computes on a GPU", remedy="run on a host with an NVIDIA GPU and its container toolkit", source="design: levels",
-)  # fmt: skip
+    "gpu.torch",
+    level=Level.GPU,
+    proves="torch computes on a GPU",
+    remedy="run on a host with an NVIDIA GPU and its container toolkit",
+    source="design: levels",
+)
 def test_gpu(bench: Bench) -> None:
     runtimes = ", ".join(bench.environment.runtimes)
     raise BlockedError(
@@ -29,8 +35,13 @@ def test_gpu(bench: Bench) -> None:
 
 
 @check(
-    "efa.fi_info", level=Level.EFA,
-    proves="libfabric sees EFA devices", remedy="run on an instance with EFA", source="design: levels",
-)  # fmt: skip
+    "efa.fi_info",
+    level=Level.EFA,
+    proves="libfabric sees EFA devices",
+    remedy="run on an instance with EFA",
+    source="design: levels",
+)
 def test_efa() -> None:
-    raise BlockedError("this needs an instance with EFA devices (/dev/infiniband/uverbs*), handed to the container")
+    raise BlockedError(
+        "this needs an instance with EFA devices (/dev/infiniband/uverbs*), handed to the container"
+    )

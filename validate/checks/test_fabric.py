@@ -18,11 +18,14 @@ HAS_LIBFABRIC = Rule(
 
 
 @check(
-    "fabric.efa_provider", level=Level.CONTAINER, applies=CLAIMS_FABRIC, needs=(versions.fi_info_list,),
+    "fabric.efa_provider",
+    level=Level.CONTAINER,
+    applies=CLAIMS_FABRIC,
+    needs=(versions.fi_info_list,),
     proves="libfabric has the efa provider",
     remedy="install Debian's libfabric1 or the EFA installer's libfabric; remove the other build",
     source="aws/aws-ofi-nccl#803: no efa provider in the image, traffic goes over tcp",
-)  # fmt: skip
+)
 def test_efa_provider(bench: Bench, said: Said) -> None:
     ran = bench.seen(versions.fi_info_list)
     if ran.code:
@@ -35,11 +38,13 @@ def test_efa_provider(bench: Bench, said: Said) -> None:
 
 
 @check(
-    "fabric.libfabric", level=Level.STATIC, applies=CLAIMS_FABRIC,
+    "fabric.libfabric",
+    level=Level.STATIC,
+    applies=CLAIMS_FABRIC,
     proves="there is one libfabric, the loader finds it, and it is the one that the fabric means",
     remedy="keep one: Debian's for fabric distro, /opt/amazon/efa's for fabric efa",
     source="aws/aws-ofi-nccl#241: apt's libfabric shadows the EFA installer's",
-)  # fmt: skip
+)
 def test_libfabric(bench: Bench, facts: Facts, said: Said) -> None:
     folders = bench.config.environment.get("LD_LIBRARY_PATH", "").split(":")
     found = Loader(facts, folders).dlopen("libfabric.so.1")
@@ -50,7 +55,8 @@ def test_libfabric(bench: Bench, facts: Facts, said: Said) -> None:
     if efa != found.path.startswith("/opt/amazon/efa/"):
         where = "/opt/amazon/efa" if efa else "the distribution's folders"
         raise CheckFailedError(
-            f"fabric {bench.claims.fabric} is declared, but the loader takes libfabric from {found.path}, not from {where}"
+            f"fabric {bench.claims.fabric} is declared, but the loader takes libfabric from {found.path}, "
+            f"not from {where}"
         )
     if not efa and not facts.package("libfabric1"):
         raise CheckFailedError(f"{found.path} belongs to no Debian package: libfabric1 is not installed")
@@ -58,11 +64,13 @@ def test_libfabric(bench: Bench, facts: Facts, said: Said) -> None:
 
 
 @check(
-    "fabric.nccl_plugin", level=Level.STATIC, applies=claims_fabric("efa"),
+    "fabric.nccl_plugin",
+    level=Level.STATIC,
+    applies=claims_fabric("efa"),
     proves="NCCL finds aws-ofi-nccl by name, and the plugin speaks an API that this NCCL knows",
     remedy="put the plugin's folder into /etc/ld.so.conf.d and run ldconfig",
     source="NVIDIA-NeMo/RL#1973: plugin there, not on the loader's path: silently TCP",
-)  # fmt: skip
+)
 def test_nccl_plugin(bench: Bench, facts: Facts, said: Said) -> None:
     folders = bench.config.environment.get("LD_LIBRARY_PATH", "").split(":")
     loader = Loader(facts, folders)
@@ -81,11 +89,13 @@ def test_nccl_plugin(bench: Bench, facts: Facts, said: Said) -> None:
 
 
 @check(
-    "fabric.rdma_core", level=Level.STATIC, applies=HAS_LIBFABRIC,
+    "fabric.rdma_core",
+    level=Level.STATIC,
+    applies=HAS_LIBFABRIC,
     proves="libibverbs and its providers are of one rdma-core build",
     remedy="remove the bundled rdma-core (HPC-X, MOFED) or the distribution's, so that one is left",
     source="NVIDIA-NeMo/Megatron-Bridge#2824: IBVERBS_PRIVATE_34 not found",
-)  # fmt: skip
+)
 def test_rdma_core(facts: Facts, said: Said) -> None:
     core = [e for e in facts.elf if e.soname == "libibverbs.so.1"]
     private = {v for e in core for v in e.versions_given if v.startswith("IBVERBS_PRIVATE_")}
@@ -97,7 +107,9 @@ def test_rdma_core(facts: Facts, said: Said) -> None:
                 )
     if len(core) > 1:
         raise CheckFailedError(f"{len(core)} copies of libibverbs.so.1: {', '.join(e.path for e in core)}")
-    said.because(f"libibverbs {core[0].path if core else 'is not there'}, private ABI {', '.join(sorted(private))}")
+    said.because(
+        f"libibverbs {core[0].path if core else 'is not there'}, private ABI {', '.join(sorted(private))}"
+    )
 
 
 def _forbid(bench: Bench, facts: Facts, said: Said, first_name: str) -> None:
@@ -110,66 +122,79 @@ def _forbid(bench: Bench, facts: Facts, said: Said, first_name: str) -> None:
 
 
 @check(
-    "fabric.no_provider_forced", level=Level.STATIC,
+    "fabric.no_provider_forced",
+    level=Level.STATIC,
     proves="no libfabric provider is forced",
-    remedy="remove it; set it where the job is started, if at all", source="aws/deep-learning-containers#2675",
-)  # fmt: skip
+    remedy="remove it; set it where the job is started, if at all",
+    source="aws/deep-learning-containers#2675",
+)
 def test_no_provider_forced(bench: Bench, facts: Facts, said: Said) -> None:
     _forbid(bench, facts, said, "FI_PROVIDER")
 
 
 @check(
-    "fabric.no_interface_named", level=Level.STATIC,
+    "fabric.no_interface_named",
+    level=Level.STATIC,
     proves="no network interface is hard-coded (excluding some, as ^lo,docker, is fine)",
     remedy="remove it, or exclude interfaces: NCCL_SOCKET_IFNAME=^lo,docker",
     source="aws/deep-learning-containers#6469",
-)  # fmt: skip
+)
 def test_no_interface_named(bench: Bench, facts: Facts, said: Said) -> None:
     _forbid(bench, facts, said, "NCCL_SOCKET_IFNAME")
 
 
 @check(
-    "fabric.no_nccl_forced", level=Level.STATIC,
+    "fabric.no_nccl_forced",
+    level=Level.STATIC,
     proves="none of NCCL's choices is forced",
-    remedy="remove it; set it where the job is started, if at all", source="NVIDIA/nccl#959",
-)  # fmt: skip
+    remedy="remove it; set it where the job is started, if at all",
+    source="NVIDIA/nccl#959",
+)
 def test_no_nccl_forced(bench: Bench, facts: Facts, said: Said) -> None:
     _forbid(bench, facts, said, "NCCL_NET")
 
 
 @check(
-    "fabric.no_internals_set", level=Level.STATIC,
+    "fabric.no_internals_set",
+    level=Level.STATIC,
     proves="no internal variable of libfabric, rdma-core or aws-ofi-nccl is set",
-    remedy="remove it: most of them have been obsolete for years", source="aws/deep-learning-containers#2675",
-)  # fmt: skip
+    remedy="remove it: most of them have been obsolete for years",
+    source="aws/deep-learning-containers#2675",
+)
 def test_no_internals_set(bench: Bench, facts: Facts, said: Said) -> None:
     _forbid(bench, facts, said, "FI_EFA_\\w+")
 
 
 @check(
-    "env.no_gpu_choice", level=Level.STATIC,
+    "env.no_gpu_choice",
+    level=Level.STATIC,
     proves="the image does not decide which GPUs are seen",
-    remedy="remove it; the orchestrator sets it", source="CUDA programming guide, environment variables",
-)  # fmt: skip
+    remedy="remove it; the orchestrator sets it",
+    source="CUDA programming guide, environment variables",
+)
 def test_no_gpu_choice(bench: Bench, facts: Facts, said: Said) -> None:
     _forbid(bench, facts, said, "CUDA_VISIBLE_DEVICES")
 
 
 @check(
-    "env.no_ray_address", level=Level.STATIC,
+    "env.no_ray_address",
+    level=Level.STATIC,
     proves="no address of a Ray cluster is in the image",
-    remedy="remove it; KubeRay sets it in each pod", source="KubeRay, utils/constant.go",
-)  # fmt: skip
+    remedy="remove it; KubeRay sets it in each pod",
+    source="KubeRay, utils/constant.go",
+)
 def test_no_ray_address(bench: Bench, facts: Facts, said: Said) -> None:
     _forbid(bench, facts, said, "RAY_ADDRESS")
 
 
 @check(
-    "env.cuda_requirement", level=Level.STATIC,
+    "env.cuda_requirement",
+    level=Level.STATIC,
     applies=Rule("pin cuda", lambda claims: "cuda" in claims.pins),
     proves="NVIDIA_REQUIRE_CUDA, if set, asks for no newer CUDA than the image's",
-    remedy="unset NVIDIA_REQUIRE_CUDA in the last stage", source="nvidia-container-cli checks it before any entrypoint runs",
-)  # fmt: skip
+    remedy="unset NVIDIA_REQUIRE_CUDA in the last stage",
+    source="nvidia-container-cli checks it before any entrypoint runs",
+)
 def test_cuda_requirement(bench: Bench, said: Said) -> None:
     required = bench.config.environment.get("NVIDIA_REQUIRE_CUDA", "")
     if required:

@@ -16,9 +16,19 @@ from validate.plugin import Said
 HAS_NCCL = Rule("hold libnccl.so.2", by_facts=lambda facts: any(e.soname == "libnccl.so.2" for e in facts.elf))
 # Libraries that keep state for the whole process or speak a private ABI: two copies are two worlds.
 ONCE = (
-    "libnccl.so.2", "libfabric.so.1", "libibverbs.so.1", "libefa.so.1", "librdmacm.so.1", "libmlx5.so.1",
-    "libmpi.so.40", "libcudart.so.12", "libcudart.so.13", "libtorch.so", "libtorch_cuda.so", "libpython3.13.so.1.0",
-)  # fmt: skip
+    "libnccl.so.2",
+    "libfabric.so.1",
+    "libibverbs.so.1",
+    "libefa.so.1",
+    "librdmacm.so.1",
+    "libmlx5.so.1",
+    "libmpi.so.40",
+    "libcudart.so.12",
+    "libcudart.so.13",
+    "libtorch.so",
+    "libtorch_cuda.so",
+    "libpython3.13.so.1.0",
+)
 MACHINES = {"amd64": 62, "arm64": 183}
 
 
@@ -28,11 +38,12 @@ def library_path(bench: Bench) -> list[str]:
 
 
 @check(
-    "native.resolved", level=Level.STATIC,
+    "native.resolved",
+    level=Level.STATIC,
     proves="every library that a program or library needs is in the image and is found",
     remedy="install the package with that library, or remove the file that needs it",
     source="ray-project/ray#63187: `import vllm` fails on libcudart.so.12",
-)  # fmt: skip
+)
 def test_resolved(bench: Bench, facts: Facts, said: Said) -> None:
     missing: dict[str, list[str]] = {}
     for row in native.unresolved(facts, library_path(bench)):
@@ -48,11 +59,12 @@ def test_resolved(bench: Bench, facts: Facts, said: Said) -> None:
 
 
 @check(
-    "native.symbol_versions", level=Level.STATIC,
+    "native.symbol_versions",
+    level=Level.STATIC,
     proves="every symbol version that a file needs is given by the library that the loader finds for it",
     remedy="make the older library go: keep one copy, the one that its users were built against",
     source="NVIDIA-NeMo/Megatron-Bridge#2824: version IBVERBS_PRIVATE_34 not found",
-)  # fmt: skip
+)
 def test_symbol_versions(bench: Bench, facts: Facts, said: Said) -> None:
     lines = [
         f"{row.user.path} needs version {row.version} of {row.library}, which does not have it"
@@ -64,12 +76,13 @@ def test_symbol_versions(bench: Bench, facts: Facts, said: Said) -> None:
 
 
 @check(
-    "native.single_cuda_major", level=Level.STATIC,
+    "native.single_cuda_major",
+    level=Level.STATIC,
     proves="all CUDA libraries, and all that need them, are of one CUDA major",
     remedy="uninstall the distributions of the other major, then reinstall what they overwrote",
     source="vllm-project/vllm#52300; aws/deep-learning-containers: nixl-cu12 over nixl-cu13",
     applies=Rule("hold or need CUDA libraries", by_facts=lambda facts: bool(native.cuda_majors(facts))),
-)  # fmt: skip
+)
 def test_single_cuda_major(bench: Bench, facts: Facts, said: Said) -> None:
     majors = native.cuda_majors(facts)
     suffixes: dict[str, list[str]] = {}
@@ -88,19 +101,24 @@ def test_single_cuda_major(bench: Bench, facts: Facts, said: Said) -> None:
         ]  # fmt: skip
         evidence = [line for _, lines in rows for line in lines[:10]]
         names = " and ".join(str(number) for number in sorted(majors))
-        problem = f"CUDA majors {names} are mixed" if len(majors) > 1 else f"CUDA {declared} is declared, {names} observed"
+        problem = (
+            f"CUDA majors {names} are mixed"
+            if len(majors) > 1
+            else f"CUDA {declared} is declared, {names} observed"
+        )
         more = f"; {len(overwritten)} files were overwritten, {overwritten[0][13:]}" if overwritten else ""
         raise CheckFailedError(f"{problem}: {told}{more}", [*overwritten[:10], *evidence])
     said.because(f"one CUDA major, {next(iter(majors))}, in {sum(map(len, majors.values()))} places")
 
 
 @check(
-    "native.cuda_names", level=Level.STATIC,
+    "native.cuda_names",
+    level=Level.STATIC,
     proves="no Python distribution is made for another CUDA major than the image's",
     remedy="uninstall it, and install the variant for the image's CUDA",
     source="ray-project/ray#62850: cupy-cuda12x resolved into a CUDA 13 image",
     applies=Rule("pin cuda", lambda claims: "cuda" in claims.pins),
-)  # fmt: skip
+)
 def test_cuda_names(bench: Bench, facts: Facts, said: Said) -> None:
     declared = bench.claims.pins["cuda"].partition(".")[0]
     wrong = []
@@ -114,11 +132,12 @@ def test_cuda_names(bench: Bench, facts: Facts, said: Said) -> None:
 
 
 @check(
-    "native.copies", level=Level.STATIC,
+    "native.copies",
+    level=Level.STATIC,
     proves="libraries that must be loaded once per process exist once",
     remedy="remove the copy that its users were not built against",
     source="aws/aws-ofi-nccl#241, rapidsai/cugraph#4465: a second copy is found first",
-)  # fmt: skip
+)
 def test_copies(facts: Facts, said: Said) -> None:
     real: dict[str, list[str]] = {}
     for soname, rows in native.by_soname(facts, ONCE).items():
@@ -141,11 +160,13 @@ def test_copies(facts: Facts, said: Said) -> None:
 
 
 @check(
-    "native.nccl_winner", level=Level.STATIC, applies=HAS_NCCL,
+    "native.nccl_winner",
+    level=Level.STATIC,
+    applies=HAS_NCCL,
     proves="everything that needs NCCL finds the copy beside torch, with the image's own search path",
     remedy="remove the other libnccl.so.2, or the LD_LIBRARY_PATH that leads to it",
     source="pytorch/pytorch#119072: LD_LIBRARY_PATH beats the wheel's RUNPATH",
-)  # fmt: skip
+)
 def test_nccl_winner(bench: Bench, facts: Facts, said: Said) -> None:
     loader = Loader(facts, library_path(bench))
     users = [e for e in facts.elf if "libnccl.so.2" in e.needed]
@@ -169,11 +190,13 @@ def test_nccl_winner(bench: Bench, facts: Facts, said: Said) -> None:
 
 
 @check(
-    "native.nccl_symbols", level=Level.STATIC, applies=HAS_NCCL,
+    "native.nccl_symbols",
+    level=Level.STATIC,
+    applies=HAS_NCCL,
     proves="the NCCL that is found has every function that its users call",
     remedy="install the NCCL version that torch was built against",
     source="pytorch/pytorch#186591: undefined symbol ncclCommResume",
-)  # fmt: skip
+)
 def test_nccl_symbols(bench: Bench, facts: Facts, said: Said) -> None:
     loader = Loader(facts, library_path(bench))
     lines = []
@@ -195,10 +218,12 @@ def test_nccl_symbols(bench: Bench, facts: Facts, said: Said) -> None:
 
 
 @check(
-    "native.machine", level=Level.STATIC,
+    "native.machine",
+    level=Level.STATIC,
     proves="every ELF file is for the image's machine",
-    remedy="install the build for this machine", source="ray-project/ray#44253: exec format error on arm64",
-)  # fmt: skip
+    remedy="install the build for this machine",
+    source="ray-project/ray#44253: exec format error on arm64",
+)
 def test_machine(bench: Bench, facts: Facts, said: Said) -> None:
     machine = MACHINES.get(bench.config.architecture)
     wrong = []
@@ -219,10 +244,12 @@ def test_machine(bench: Bench, facts: Facts, said: Said) -> None:
 
 
 @check(
-    "native.well_formed", level=Level.STATIC,
+    "native.well_formed",
+    level=Level.STATIC,
     proves="no ELF file is truncated or malformed",
-    remedy="install the package again; look for a disk that was full during the build", source="ELF specification, chapter 5",
-)  # fmt: skip
+    remedy="install the package again; look for a disk that was full during the build",
+    source="ELF specification, chapter 5",
+)
 def test_well_formed(facts: Facts, said: Said) -> None:
     if facts.broken_elf:
         lines = [f"{path}: {reason}" for path, reason in facts.broken_elf.items()]
@@ -231,11 +258,13 @@ def test_well_formed(facts: Facts, said: Said) -> None:
 
 
 @check(
-    "native.os_files", level=Level.STATIC, applies=HAS_DPKG,
+    "native.os_files",
+    level=Level.STATIC,
+    applies=HAS_DPKG,
     proves="programs and libraries of Debian packages are as the packages brought them",
     remedy="reinstall the package (apt-get install --reinstall), and put own versions elsewhere",
     source="dpkg's md5sums; aws/aws-ofi-nccl#241: a library was replaced in place",
-)  # fmt: skip
+)
 def test_os_files(facts: Facts, said: Said) -> None:
     if facts.altered_os_files:
         lines = [f"{row.path} of package {row.package} is {row.what}" for row in facts.altered_os_files]
@@ -244,10 +273,12 @@ def test_os_files(facts: Facts, said: Said) -> None:
 
 
 @check(
-    "native.preload", level=Level.STATIC,
+    "native.preload",
+    level=Level.STATIC,
     proves="nothing is forced into every process by LD_PRELOAD or /etc/ld.so.preload",
-    remedy="remove it; set it for the one program that needs it", source="NVIDIA/nccl#959: LD_PRELOAD of a plugin",
-)  # fmt: skip
+    remedy="remove it; set it for the one program that needs it",
+    source="NVIDIA/nccl#959: LD_PRELOAD of a plugin",
+)
 def test_preload(bench: Bench, facts: Facts, said: Said) -> None:
     forced = bench.config.environment.get("LD_PRELOAD", "")
     file = facts.configuration.get("/etc/ld.so.preload", "").strip()
@@ -259,11 +290,12 @@ def test_preload(bench: Bench, facts: Facts, said: Said) -> None:
 
 
 @check(
-    "native.library_path", level=Level.STATIC,
+    "native.library_path",
+    level=Level.STATIC,
     proves="no folder in LD_LIBRARY_PATH or in the loader's configuration hides another copy of a library",
     remedy="remove the folder from LD_LIBRARY_PATH, or the copy from the folder",
     source="pytorch/pytorch#119072: LD_LIBRARY_PATH wins over a wheel's RUNPATH",
-)  # fmt: skip
+)
 def test_library_path(bench: Bench, facts: Facts, said: Said) -> None:
     folders = library_path(bench)
     with_path, without = Loader(facts, folders), Loader(facts)
@@ -272,7 +304,9 @@ def test_library_path(bench: Bench, facts: Facts, said: Said) -> None:
         for name in elf.needed:
             new, old = with_path.resolve(name, elf), without.resolve(name, elf)
             if new and old and new.path != old.path and new.rule == "LD_LIBRARY_PATH":
-                lines.append(f"{elf.path} takes {name} from {new.path} because of LD_LIBRARY_PATH, else from {old.path}")
+                lines.append(
+                    f"{elf.path} takes {name} from {new.path} because of LD_LIBRARY_PATH, else from {old.path}"
+                )
     if lines:
         raise CheckFailedError(lines[0] + (f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""), lines)
     said.because(f"LD_LIBRARY_PATH ({':'.join(folders) or 'not set'}) hides nothing")

@@ -38,10 +38,13 @@ def _installed(name: str, distribution: str, facts: Facts, claims: Claims, said:
 
 
 @check(
-    "pins.labels", level=Level.STATIC, applies=HAS_LABELS_AND_STACK,
+    "pins.labels",
+    level=Level.STATIC,
+    applies=HAS_LABELS_AND_STACK,
     proves="the image's pin labels are the stack's pins",
-    remedy=REBUILD, source=RULE,
-)  # fmt: skip
+    remedy=REBUILD,
+    source=RULE,
+)
 def test_labels(claims: Claims, said: Said) -> None:
     wrong = [
         f"{name}: stack says {claims.pins.get(name, 'nothing')}, label says {claims.labelled.get(name, 'nothing')}"
@@ -54,10 +57,13 @@ def test_labels(claims: Claims, said: Said) -> None:
 
 
 @check(
-    "pins.python", level=Level.STATIC, applies=claims_pin("python"),
+    "pins.python",
+    level=Level.STATIC,
+    applies=claims_pin("python"),
     proves="the interpreter on PATH has the pinned version, down to the patch level",
-    remedy=REBUILD, source="Ray refuses nodes whose patch level differs: ray-project/ray#44063",
-)  # fmt: skip
+    remedy=REBUILD,
+    source="Ray refuses nodes whose patch level differs: ray-project/ray#44063",
+)
 def test_python(facts: Facts, claims: Claims, said: Said) -> None:
     python = facts.python
     where = f"{python.executable}" if python else "no Python on PATH"
@@ -65,48 +71,62 @@ def test_python(facts: Facts, claims: Claims, said: Said) -> None:
 
 
 @check(
-    "pins.ray", level=Level.STATIC, applies=claims_pin("ray"),
+    "pins.ray",
+    level=Level.STATIC,
+    applies=claims_pin("ray"),
     proves="the installed ray distribution has the pinned version",
-    remedy=REBUILD, source="a later dependency may move Ray: marin-community/marin#2227",
-)  # fmt: skip
+    remedy=REBUILD,
+    source="a later dependency may move Ray: marin-community/marin#2227",
+)
 def test_ray(facts: Facts, claims: Claims, said: Said) -> None:
     _installed("ray", "ray", facts, claims, said)
 
 
 @check(
-    "pins.torch", level=Level.STATIC, applies=claims_pin("torch"),
+    "pins.torch",
+    level=Level.STATIC,
+    applies=claims_pin("torch"),
     proves="the installed torch distribution has the pinned version",
-    remedy=REBUILD, source=RULE,
-)  # fmt: skip
+    remedy=REBUILD,
+    source=RULE,
+)
 def test_torch(facts: Facts, claims: Claims, said: Said) -> None:
     _installed("torch", "torch", facts, claims, said)
 
 
 @check(
-    "pins.vllm", level=Level.STATIC, applies=claims_pin("vllm"),
+    "pins.vllm",
+    level=Level.STATIC,
+    applies=claims_pin("vllm"),
     proves="the installed vllm distribution has the pinned version",
-    remedy=REBUILD, source=RULE,
-)  # fmt: skip
+    remedy=REBUILD,
+    source=RULE,
+)
 def test_vllm(facts: Facts, claims: Claims, said: Said) -> None:
     _installed("vllm", "vllm", facts, claims, said)
 
 
 @check(
-    "pins.nixl", level=Level.STATIC, applies=claims_pin("nixl"),
+    "pins.nixl",
+    level=Level.STATIC,
+    applies=claims_pin("nixl"),
     proves="the installed NIXL for the image's CUDA major has the pinned version",
-    remedy=REBUILD, source=RULE,
-)  # fmt: skip
+    remedy=REBUILD,
+    source=RULE,
+)
 def test_nixl(facts: Facts, claims: Claims, said: Said) -> None:
     major = claims.pins.get("cuda", "").partition(".")[0]
     _installed("nixl", f"nixl-cu{major}" if major else "nixl", facts, claims, said)
 
 
 @check(
-    "pins.nccl", level=Level.STATIC, applies=claims_pin("nccl"),
+    "pins.nccl",
+    level=Level.STATIC,
+    applies=claims_pin("nccl"),
     proves="exactly one NCCL distribution is installed, of the image's CUDA major and the pinned version",
     remedy="uninstall the other one, then reinstall the right one: both write nvidia/nccl/lib/libnccl.so.2",
     source="pytorch/pytorch#186591: two NCCL wheels, `undefined symbol: ncclCommResume`",
-)  # fmt: skip
+)
 def test_nccl(facts: Facts, claims: Claims, said: Said) -> None:
     found = [row for site in facts.main_sites for row in site.distributions if row.key.startswith("nvidia-nccl")]
     for row in found:
@@ -117,15 +137,23 @@ def test_nccl(facts: Facts, claims: Claims, said: Said) -> None:
         winner = f"; on disk is the one of {overlap.winner or 'neither'}, which torch loads" if overlap else ""
         raise CheckFailedError(f"{names} are both installed and write the same files{winner}")
     one = found[0] if found else None
-    _compare("nccl", claims.pins["nccl"], one.version if one else None, one.folder if one else "no nvidia-nccl-* distribution", said)
+    _compare(
+        "nccl",
+        claims.pins["nccl"],
+        one.version if one else None,
+        one.folder if one else "no nvidia-nccl-* distribution",
+        said,
+    )
 
 
 @check(
-    "pins.excluded", level=Level.STATIC,
+    "pins.excluded",
+    level=Level.STATIC,
     applies=Rule("declare excluded distributions (io.drydock.excluded)", lambda claims: bool(claims.excluded)),
     proves="no distribution is installed whose absence is declared",
-    remedy="uninstall it; reinstall what it overwrote", source="nixl requires nixl-cu12 and nixl-cu13, which write the same files",
-)  # fmt: skip
+    remedy="uninstall it; reinstall what it overwrote",
+    source="nixl requires nixl-cu12 and nixl-cu13, which write the same files",
+)
 def test_excluded(facts: Facts, claims: Claims, said: Said) -> None:
     present = [row for _, row in facts.distributions() if row.key in claims.excluded]
     if present:
@@ -135,10 +163,14 @@ def test_excluded(facts: Facts, claims: Claims, said: Said) -> None:
 
 
 @check(
-    "pins.torch_runs", level=Level.CONTAINER, applies=claims_pin("torch"), needs=(versions.torch,),
+    "pins.torch_runs",
+    level=Level.CONTAINER,
+    applies=claims_pin("torch"),
+    needs=(versions.torch,),
     proves="torch imports without a GPU and says the pinned version of itself",
-    remedy=REBUILD, source=RULE,
-)  # fmt: skip
+    remedy=REBUILD,
+    source=RULE,
+)
 def test_torch_runs(bench: Bench, claims: Claims, said: Said) -> None:
     seen = _torch(bench)
     _compare("torch", claims.pins["torch"], seen.torch, "torch.__version__", said)
@@ -146,20 +178,27 @@ def test_torch_runs(bench: Bench, claims: Claims, said: Said) -> None:
 
 
 @check(
-    "pins.cuda", level=Level.CONTAINER, applies=claims_pin("cuda") & claims_pin("torch"), needs=(versions.torch,),
+    "pins.cuda",
+    level=Level.CONTAINER,
+    applies=claims_pin("cuda") & claims_pin("torch"),
+    needs=(versions.torch,),
     proves="torch was built for the pinned CUDA",
-    remedy="install the torch build for this CUDA", source="ray-project/ray#64484: pip replaced the CUDA stack",
-)  # fmt: skip
+    remedy="install the torch build for this CUDA",
+    source="ray-project/ray#64484: pip replaced the CUDA stack",
+)
 def test_cuda(bench: Bench, claims: Claims, said: Said) -> None:
     _compare("cuda", claims.pins["cuda"], _torch(bench).cuda, "torch.version.cuda", said)
 
 
 @check(
-    "pins.nccl_loaded", level=Level.CONTAINER, applies=claims_pin("nccl") & claims_pin("torch"), needs=(versions.torch,),
+    "pins.nccl_loaded",
+    level=Level.CONTAINER,
+    applies=claims_pin("nccl") & claims_pin("torch"),
+    needs=(versions.torch,),
     proves="the one NCCL that torch really maps says the pinned version of itself",
     remedy="remove the other libnccl.so.2, or the LD_LIBRARY_PATH or LD_PRELOAD that brings it in",
     source="pytorch/pytorch#119072, rapidsai/cugraph#4465: another NCCL is found first",
-)  # fmt: skip
+)
 def test_nccl_loaded(bench: Bench, claims: Claims, said: Said) -> None:
     seen = _torch(bench)
     if not seen.nccl:
@@ -177,10 +216,14 @@ def _torch(bench: Bench) -> versions.Torch:
 
 
 @check(
-    "pins.vllm_runs", level=Level.CONTAINER, applies=claims_pin("vllm") & claims_image("llm"), needs=(versions.imports,),
+    "pins.vllm_runs",
+    level=Level.CONTAINER,
+    applies=claims_pin("vllm") & claims_image("llm"),
+    needs=(versions.imports,),
     proves="vllm imports without a GPU and says the pinned version of itself",
-    remedy=REBUILD, source="ray-project/ray#63187: vLLM built for another CUDA, found only by users",
-)  # fmt: skip
+    remedy=REBUILD,
+    source="ray-project/ray#63187: vLLM built for another CUDA, found only by users",
+)
 def test_vllm_runs(bench: Bench, claims: Claims, said: Said) -> None:
     seen = bench.seen(versions.imports)["vllm"]
     if seen.problem:
@@ -189,10 +232,14 @@ def test_vllm_runs(bench: Bench, claims: Claims, said: Said) -> None:
 
 
 @check(
-    "pins.python_runs", level=Level.CONTAINER, applies=claims_pin("python"), needs=(versions.python_version,),
+    "pins.python_runs",
+    level=Level.CONTAINER,
+    applies=claims_pin("python"),
+    needs=(versions.python_version,),
     proves="`python` starts the pinned interpreter",
-    remedy=REBUILD, source=RULE,
-)  # fmt: skip
+    remedy=REBUILD,
+    source=RULE,
+)
 def test_python_runs(bench: Bench, claims: Claims, said: Said) -> None:
     ran = bench.seen(versions.python_version)
     match = re.search(r"Python (\S+)", ran.out + ran.err)

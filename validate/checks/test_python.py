@@ -25,11 +25,13 @@ def managed(sites: tuple[Site, ...]) -> tuple[Site, ...]:
 
 
 @check(
-    "python.requirements", level=Level.STATIC, applies=HAS_PYTHON_PACKAGES & HAS_PYTHON,
+    "python.requirements",
+    level=Level.STATIC,
+    applies=HAS_PYTHON_PACKAGES & HAS_PYTHON,
     proves="every requirement of every installed distribution is satisfied (as `pip check`)",
     remedy="install what is missing, at the version asked for; or declare it in io.drydock.excluded",
     source="pip documentation, pip check",
-)  # fmt: skip
+)
 def test_requirements(bench: Bench, facts: Facts, said: Said) -> None:
     sites = managed(facts.main_sites)
     markers = facts.python.markers if facts.python else {}
@@ -47,11 +49,13 @@ def test_requirements(bench: Bench, facts: Facts, said: Said) -> None:
 
 
 @check(
-    "python.single_owner", level=Level.STATIC, applies=HAS_PYTHON_PACKAGES,
+    "python.single_owner",
+    level=Level.STATIC,
+    applies=HAS_PYTHON_PACKAGES,
     proves="no two distributions bring the same file with different content",
     remedy="uninstall one of them, then reinstall the other: its files were overwritten",
     source="aws/deep-learning-containers, ray_llm/pyproject.toml: nixl-cu12 over nixl-cu13",
-)  # fmt: skip
+)
 def test_single_owner(facts: Facts, said: Said) -> None:
     lines = []
     for site in facts.sites:
@@ -60,7 +64,9 @@ def test_single_owner(facts: Facts, said: Said) -> None:
             if allowed:
                 said.line(f"allowed: {row.path} of {' and '.join(row.owners)}: {allowed.reason}")
             else:
-                lines.append(f"{row.path} is of {' and '.join(row.owners)}; on disk is {row.winner or 'neither'}'s")
+                lines.append(
+                    f"{row.path} is of {' and '.join(row.owners)}; on disk is {row.winner or 'neither'}'s"
+                )
     if lines:
         raise CheckFailedError(
             f"{len(lines)} file{'s' if len(lines) > 1 else ''} with two owners: {lines[0]}", lines
@@ -79,11 +85,13 @@ def _changed(facts: Facts) -> Iterator[str]:
 
 
 @check(
-    "python.record", level=Level.STATIC, applies=HAS_PYTHON_PACKAGES,
+    "python.record",
+    level=Level.STATIC,
+    applies=HAS_PYTHON_PACKAGES,
     proves="the files of every distribution are there and have the hashes in its RECORD",
     remedy="reinstall the distribution; keep own changes in a distribution of their own",
     source="PyPA, recording installed projects",
-)  # fmt: skip
+)
 def test_record(facts: Facts, said: Said) -> None:
     lines = list(_changed(facts))
     if lines:
@@ -93,11 +101,13 @@ def test_record(facts: Facts, said: Said) -> None:
 
 
 @check(
-    "python.bytecode", level=Level.STATIC, applies=CLAIMS_STACK & HAS_PYTHON_PACKAGES,
+    "python.bytecode",
+    level=Level.STATIC,
+    applies=CLAIMS_STACK & HAS_PYTHON_PACKAGES,
     proves="compiled bytecode matches its sources, so that imports are quick and nothing needs to be written",
     remedy="compile after the last change to the sources, or with unchecked hashes",
     source="PEP 552; imports measured at 24 s without and 9 s with valid bytecode",
-)  # fmt: skip
+)
 def test_bytecode(facts: Facts, said: Said) -> None:
     if facts.bytecode.stale:
         raise CheckFailedError(
@@ -105,27 +115,38 @@ def test_bytecode(facts: Facts, said: Said) -> None:
             facts.bytecode.examples,
         )
     if not facts.bytecode.valid:
-        raise CheckFailedError("no file is compiled: every start compiles anew, and a read-only root can't keep it")
+        raise CheckFailedError(
+            "no file is compiled: every start compiles anew, and a read-only root can't keep it"
+        )
     said.because(f"{facts.bytecode.valid} compiled files match their sources")
 
 
 @check(
-    "python.path", level=Level.STATIC, applies=CLAIMS_STACK,
+    "python.path",
+    level=Level.STATIC,
+    applies=CLAIMS_STACK,
     proves="PYTHONPATH and PYTHONHOME are not set",
-    remedy="install into the environment instead", source="Python documentation, command line and environment",
-)  # fmt: skip
+    remedy="install into the environment instead",
+    source="Python documentation, command line and environment",
+)
 def test_path(bench: Bench, said: Said) -> None:
     for name in ("PYTHONPATH", "PYTHONHOME"):
         if value := bench.config.environment.get(name):
-            raise CheckFailedError(f"ENV sets {name}={value}: it comes before what is installed, in every interpreter")
+            raise CheckFailedError(
+                f"ENV sets {name}={value}: it comes before what is installed, in every interpreter"
+            )
     said.because("neither is set")
 
 
 @check(
-    "python.imports", level=Level.CONTAINER, applies=PROMISES_IMPORTS, needs=(versions.imports,),
+    "python.imports",
+    level=Level.CONTAINER,
+    applies=PROMISES_IMPORTS,
+    needs=(versions.imports,),
     proves="everything that this kind of image promises imports without a GPU",
-    remedy="reinstall what fails; its last error line names it", source="ray-project/ray#63187",
-)  # fmt: skip
+    remedy="reinstall what fails; its last error line names it",
+    source="ray-project/ray#63187",
+)
 def test_imports(bench: Bench, said: Said) -> None:
     seen = bench.seen(versions.imports)
     failed = [f"import {name}: {row.problem}" for name, row in seen.items() if row.problem]

@@ -42,11 +42,12 @@ def _secret_assignments(text: str) -> Iterator[str]:
 
 
 @check(
-    "security.private_keys", level=Level.STATIC,
+    "security.private_keys",
+    level=Level.STATIC,
     proves="no private key is in the image",
-    remedy="make keys when the container starts, or mount them; make a new key in place of this one: who can pull the image has it",
+    remedy="make keys when the container starts, or mount them; replace this one: who pulls the image has it",
     source="CWE-798; NetApp/ez-rancher#36, determined-ai/environments#56",
-)  # fmt: skip
+)
 def test_private_keys(facts: Facts, said: Said) -> None:
     public = {row.sha256: row.reason for row in allowances().public_keys}
     found = []
@@ -61,11 +62,12 @@ def test_private_keys(facts: Facts, said: Said) -> None:
 
 
 @check(
-    "security.credentials", level=Level.STATIC,
+    "security.credentials",
+    level=Level.STATIC,
     proves="no file holds a credential",
     remedy="revoke it, and give it to the build as a secret or to the container as an environment variable",
-    source="CWE-798", 
-)  # fmt: skip
+    source="CWE-798",
+)
 def test_credentials(facts: Facts, said: Said) -> None:
     found = [
         f"a credential is in the image: {row.kind} in {row.path}, line {row.line}"
@@ -77,10 +79,12 @@ def test_credentials(facts: Facts, said: Said) -> None:
 
 
 @check(
-    "security.environment", level=Level.STATIC,
+    "security.environment",
+    level=Level.STATIC,
     proves="no variable of the image's ENV and no label holds a credential",
-    remedy="revoke it; pass it when the container starts", source="CWE-526",
-)  # fmt: skip
+    remedy="revoke it; pass it when the container starts",
+    source="CWE-526",
+)
 def test_environment(bench: Bench, said: Said) -> None:
     patterns = compile_patterns(credential_patterns())
     found = []
@@ -98,11 +102,12 @@ def test_environment(bench: Bench, said: Said) -> None:
 
 
 @check(
-    "security.history", level=Level.STATIC,
+    "security.history",
+    level=Level.STATIC,
     proves="no command in the image's history shows a credential",
     remedy="revoke it; use a build secret (RUN --mount=type=secret) instead of ARG or ENV",
     source="Docker documentation, build secrets",
-)  # fmt: skip
+)
 def test_history(bench: Bench, said: Said) -> None:
     patterns = compile_patterns(credential_patterns())
     found = []
@@ -118,38 +123,47 @@ def test_history(bench: Bench, said: Said) -> None:
 
 
 @check(
-    "security.ssh_host_keys", level=Level.STATIC,
+    "security.ssh_host_keys",
+    level=Level.STATIC,
     proves="the SSH server's host keys are not in the image",
     remedy="remove /etc/ssh/ssh_host_*_key in the layer that installs openssh-server; make them at start",
     source="aws/deep-learning-containers, install_efa scripts: every container has the same host key",
-)  # fmt: skip
+)
 def test_ssh_host_keys(facts: Facts, said: Said) -> None:
     row = next((c for c in facts.clutter if c.kind.startswith("host key")), None)
     if row:
-        raise CheckFailedError(f"host keys of the SSH server are in the image: {', '.join(row.examples)}", row.examples)
+        raise CheckFailedError(
+            f"host keys of the SSH server are in the image: {', '.join(row.examples)}", row.examples
+        )
     said.because("none under /etc/ssh")
 
 
 @check(
-    "security.ssh_trust", level=Level.STATIC,
-    proves="nobody's public key is trusted beforehand, and host checking is not turned off for everyone",
-    remedy="mount authorized_keys when the container starts; keep StrictHostKeyChecking out of /etc/ssh/ssh_config",
+    "security.ssh_trust",
+    level=Level.STATIC,
+    proves="the SSH server, if it is there, lets nobody in without a key",
+    remedy="remove the setting: MPI needs keys that are made at start, and no password",
     source="aws/deep-learning-containers, configure_ssh.sh",
-)  # fmt: skip
+)
 def test_ssh_trust(facts: Facts, said: Said) -> None:
     for file, text in facts.configuration.items():
         if file.startswith("/etc/ssh/sshd_config"):
-            wrong = re.search(r"^\s*(PermitEmptyPasswords\s+yes|PermitRootLogin\s+yes)", text, re.IGNORECASE | re.MULTILINE)
+            wrong = re.search(
+                r"^\s*(PermitEmptyPasswords\s+yes|PermitRootLogin\s+yes)", text, re.IGNORECASE | re.MULTILINE
+            )
             if wrong:
                 raise CheckFailedError(f"{file} says {wrong[1]}: whoever reaches the port may log in as root")
     said.because("sshd allows no empty passwords and no root password")
 
 
 @check(
-    "security.privileged", level=Level.STATIC, applies=HAS_DPKG,
+    "security.privileged",
+    level=Level.STATIC,
+    applies=HAS_DPKG,
     proves="no program has setuid or setgid rights but those that a Debian package gave it",
-    remedy="chmod u-s,g-s it, or install it as a package", source="CIS Docker benchmark 4.8",
-)  # fmt: skip
+    remedy="chmod u-s,g-s it, or install it as a package",
+    source="CIS Docker benchmark 4.8",
+)
 def test_privileged(facts: Facts, said: Said) -> None:
     added = [row for row in facts.privileged if not row.owned]
     if added:
@@ -163,10 +177,13 @@ def test_privileged(facts: Facts, said: Said) -> None:
 
 
 @check(
-    "security.world_writable", level=Level.STATIC, applies=CLAIMS_STACK,
+    "security.world_writable",
+    level=Level.STATIC,
+    applies=CLAIMS_STACK,
     proves="no file can be changed by every user, and no folder lets users replace each other's files",
-    remedy="chmod o-w it; give group 0 the right instead", source="CIS benchmarks; CWE-732",
-)  # fmt: skip
+    remedy="chmod o-w it; give group 0 the right instead",
+    source="CIS benchmarks; CWE-732",
+)
 def test_world_writable(facts: Facts, said: Said) -> None:
     if facts.world_writable:
         raise CheckFailedError(f"any user may change {', '.join(facts.world_writable[:3])}", facts.world_writable)
@@ -184,27 +201,36 @@ def _no_clutter(facts: Facts, said: Said, *starts: str) -> None:
 
 
 @check(
-    "size.caches", level=Level.STATIC, applies=CLAIMS_STACK,
+    "size.caches",
+    level=Level.STATIC,
+    applies=CLAIMS_STACK,
     proves="no package manager's cache or list is left in the image",
-    remedy="use a cache mount, or remove it in the same RUN", source="rule 7: no caches; vllm-project/vllm#7609",
-)  # fmt: skip
+    remedy="use a cache mount, or remove it in the same RUN",
+    source="rule 7: no caches; vllm-project/vllm#7609",
+)
 def test_caches(facts: Facts, said: Said) -> None:
     _no_clutter(facts, said, "cache", "package lists", "packages downloaded")
 
 
 @check(
-    "size.leftovers", level=Level.STATIC, applies=CLAIMS_STACK,
+    "size.leftovers",
+    level=Level.STATIC,
+    applies=CLAIMS_STACK,
     proves="nothing is left under /tmp and /var/tmp",
-    remedy="remove it in the same RUN", source="rule 7",
-)  # fmt: skip
+    remedy="remove it in the same RUN",
+    source="rule 7",
+)
 def test_leftovers(facts: Facts, said: Said) -> None:
     _no_clutter(facts, said, "left-over")
 
 
 @check(
-    "security.version_control", level=Level.STATIC, applies=CLAIMS_STACK,
+    "security.version_control",
+    level=Level.STATIC,
+    applies=CLAIMS_STACK,
     proves="no version control folder and no shell history is in the image",
-    remedy="add .git to .dockerignore; remove the history in the same RUN", source="CWE-527",
-)  # fmt: skip
+    remedy="add .git to .dockerignore; remove the history in the same RUN",
+    source="CWE-527",
+)
 def test_version_control(facts: Facts, said: Said) -> None:
     _no_clutter(facts, said, "version control", "shell history")

@@ -8,21 +8,26 @@ from validate.experiments import users
 from validate.outcome import CheckFailedError, Level
 from validate.plugin import Said
 
-HAS_ENTRYPOINT_AND_STACK = CLAIMS_STACK
+CLAIMS_KIND = CLAIMS_STACK & Rule("claim a kind", lambda claims: claims.image is not None)
 
 
 @check(
-    "users.writable", level=Level.CONTAINER, applies=CLAIMS_STACK, needs=(users.writable_places,),
+    "users.writable",
+    level=Level.CONTAINER,
+    applies=CLAIMS_STACK,
+    needs=(users.writable_places,),
     proves="an arbitrary user id of group 0 can write to HOME and to the cache folders",
     remedy="chgrp -R 0 and chmod -R g=u the folder; point HOME and the cache variables to such a folder",
     source="llm-d/llm-d#1430: PermissionError /.config, /.triton",
-)  # fmt: skip
+)
 def test_writable(bench: Bench, said: Said) -> None:
     places, ran = bench.seen(users.writable_places)
     if not places:
         raise CheckFailedError(f"a shell as user {users.ARBITRARY} {ran.ending}", ran.said.splitlines())
     wrong = [
-        f"user {users.ARBITRARY} can't write to {row.path} ({row.name}): {row.listing}" for row in places if not row.writable
+        f"user {users.ARBITRARY} can't write to {row.path} ({row.name}): {row.listing}"
+        for row in places
+        if not row.writable
     ]
     for row in places:
         said.line(f"{row.name} = {row.path}: {'writable' if row.writable else 'not writable'}")
@@ -32,16 +37,20 @@ def test_writable(bench: Bench, said: Said) -> None:
 
 
 @check(
-    "users.arbitrary", level=Level.CONTAINER, applies=claims_pin("ray") & claims_pin("torch"), needs=(users.arbitrary_user,),
+    "users.arbitrary",
+    level=Level.CONTAINER,
+    applies=claims_pin("ray") & claims_pin("torch"),
+    needs=(users.arbitrary_user,),
     proves="torch imports and a Ray head starts as an arbitrary user, root read-only, HOME unset, no capabilities",
     remedy="look at the last lines: they name the path that can't be written",
     source="llm-d/llm-d#1430; OpenShift's restricted security context",
-)  # fmt: skip
+)
 def test_arbitrary(bench: Bench, said: Said) -> None:
     ran = bench.seen(users.arbitrary_user)
     if ran.code:
         raise CheckFailedError(
-            f"as user {users.ARBITRARY}, on a read-only root without HOME, importing torch and starting Ray {ran.ending}: "
+            f"as user {users.ARBITRARY}, on a read-only root without HOME, importing torch "
+            f"and starting Ray {ran.ending}: "
             f"{ran.said.splitlines()[-1] if ran.said else ''}",
             ran.said.splitlines(),
         )
@@ -49,12 +58,14 @@ def test_arbitrary(bench: Bench, said: Said) -> None:
 
 
 @check(
-    "entrypoint.command", level=Level.CONTAINER,
-    applies=CLAIMS_STACK & Rule("claim a kind", lambda claims: claims.image is not None), needs=(users.entrypoint,),
+    "entrypoint.command",
+    level=Level.CONTAINER,
+    applies=CLAIMS_KIND,
+    needs=(users.entrypoint,),
     proves="the entrypoint runs the command it is given, hands on its exit code, and needs no GPU",
-    remedy="end the entrypoint with exec \"$@\"; let nothing before it fail on a host without a driver",
+    remedy='end the entrypoint with exec "$@"; let nothing before it fail on a host without a driver',
     source="aws/deep-learning-containers#6588: container exits at start on CPU hosts",
-)  # fmt: skip
+)
 def test_entrypoint_command(bench: Bench, said: Said) -> None:
     ran = bench.seen(users.entrypoint).with_command
     if users.MARK not in ran.out:
@@ -65,15 +76,19 @@ def test_entrypoint_command(bench: Bench, said: Said) -> None:
 
 
 @check(
-    "entrypoint.stop", level=Level.CONTAINER,
-    applies=CLAIMS_STACK & Rule("claim a kind", lambda claims: claims.image is not None), needs=(users.entrypoint,),
+    "entrypoint.stop",
+    level=Level.CONTAINER,
+    applies=CLAIMS_KIND,
+    needs=(users.entrypoint,),
     proves="`docker stop` reaches the command: the container ends in time, with 0 or 143",
-    remedy="use tini, and exec the command, so that the shell does not swallow the signal", source="docker stop; Kubernetes, pod termination",
-)  # fmt: skip
+    remedy="use tini, and exec the command, so that the shell does not swallow the signal",
+    source="docker stop; Kubernetes, pod termination",
+)
 def test_entrypoint_stop(bench: Bench, said: Said) -> None:
     seen = bench.seen(users.entrypoint)
     if seen.stopped_after >= 9.5 or seen.stop_code not in (0, 143):
         raise CheckFailedError(
-            f"`docker stop` took {seen.stopped_after:.1f} s and ended with exit code {seen.stop_code}: the signal did not arrive"
+            f"`docker stop` took {seen.stopped_after:.1f} s and ended with exit code {seen.stop_code}: "
+            "the signal did not arrive"
         )
     said.because(f"stopped in {seen.stopped_after:.1f} s with exit code {seen.stop_code}")

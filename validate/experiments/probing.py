@@ -43,10 +43,10 @@ FIND_INTERPRETER = (
 
 
 @cache
-def credential_patterns() -> list[dict[str, str]]:
+def credential_patterns() -> list[dict[str, Any]]:
     """Rows of data/credentials.yaml, as the probe takes them."""
-    rows: list[dict[str, str]] = yaml.safe_load((DATA / "credentials.yaml").read_text(encoding="utf-8"))
-    return [{key: row[key] for key in ("kind", "needle", "expression", "unless") if key in row} for row in rows]
+    rows: list[dict[str, Any]] = yaml.safe_load((DATA / "credentials.yaml").read_text(encoding="utf-8"))
+    return [{key: row[key] for key in ("kind", "needles", "expression", "unless") if key in row} for row in rows]
 
 
 def collect(lab: Lab) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def collect(lab: Lab) -> dict[str, Any]:
     # ensure_ascii: what the image calls its files may be no UTF-8 at all.
     source += f"\nimport json\njson.dump(collect(json.loads({json.dumps(json.dumps(config))})), sys.stdout)\n"
     done = subprocess.run(
-        ["docker", "exec", "--interactive", lab.main.id, interpreter, "-B", "-"],
+        ["docker", "exec", "--interactive", str(lab.main.id), interpreter, "-B", "-"],
         input=source.encode(),
         capture_output=True,
         check=False,
@@ -100,7 +100,7 @@ def _collect_exported(lab: Lab) -> dict[str, Any]:
     """Run the probe here, on the image's files as the engine exports them."""
     container = lab.create(["/bin/true"])
     with tempfile.TemporaryDirectory(prefix="drydock-") as folder:
-        stream = _Stream(container.export(chunk_size=1 << 20))
+        stream = _Stream(cast("Iterator[bytes]", container.export(chunk_size=1 << 20)))
         metadata = unpack(cast("IO[bytes]", stream), Path(folder))
         container.remove(force=True)
         config = {

@@ -38,6 +38,4 @@ def shells(bench: Bench) -> Shells:
 
 def ray_by_each_way(bench: Bench) -> Mapping[str, Ran]:
     """Experiment: `ray --version` by each way."""
-    return {
-        way: bench.lab.sh(bench.lab.main, form.format("ray --version")) for way, form in WAYS.items()
-    }
+    return {way: bench.lab.sh(bench.lab.main, form.format("ray --version")) for way, form in WAYS.items()}

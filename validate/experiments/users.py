@@ -44,15 +44,14 @@ def writable_places(bench: Bench) -> tuple[tuple[Place, ...], Ran]:
     for line in ran.out.splitlines():
         fields = line.split("|", 3)
         if len(fields) >= 3:
-            places.append(
-                Place(fields[1], fields[2], fields[0] == "ok", fields[3] if len(fields) > 3 else "")
-            )
+            places.append(Place(fields[1], fields[2], fields[0] == "ok", fields[3] if len(fields) > 3 else ""))
     return tuple(places), ran
 
 
 IMPORT_AND_START = (
     "unset HOME; set -e; python -c 'import torch, ray' ; "
-    "ray start --head --num-cpus=1 --include-dashboard=false --disable-usage-stats --object-store-memory=100000000; "
+    "ray start --head --num-cpus=1 --include-dashboard=false --disable-usage-stats "
+    "--object-store-memory=100000000; "
     "ray status; ray stop --force"
 )
 
@@ -100,7 +99,7 @@ def entrypoint(bench: Bench) -> Entry:
 # wait-for-tls-ip-san of KubeRay runs `sh -c` with these, within 64 MiB.
 TLS_TOOLS = (
     "set -e; cd /tmp; openssl req -x509 -newkey rsa:2048 -nodes -keyout k.pem -out c.pem -days 1 "
-    '-subj /CN=drydock -addext "subjectAltName=IP:$(hostname -i | awk \'{print $1}\')" 2>/dev/null; '
+    "-subj /CN=drydock -addext \"subjectAltName=IP:$(hostname -i | awk '{print $1}')\" 2>/dev/null; "
     "openssl x509 -in c.pem -noout -text | grep -A1 'Subject Alternative Name' | grep -q 'IP Address'; echo ready"
 )
 
@@ -110,4 +109,3 @@ def tls_init_container(bench: Bench) -> Ran:
     return bench.lab.once(
         ["/bin/sh", "-c", TLS_TOOLS], mem_limit="64m", memswap_limit="64m", network=bench.lab.network, seconds=60
     )
-

@@ -48,7 +48,8 @@ for name in sys.argv[1:]:
         problem, version = None, getattr(module, '__version__', None)
     except BaseException as error:
         version, problem = None, ''.join(traceback.format_exception_only(type(error), error)).strip()[-600:]
-    said[name] = {'problem': problem, 'version': version and str(version), 'seconds': round(time.time() - begun, 1)}
+    seconds = round(time.time() - begun, 1)
+    said[name] = {'problem': problem, 'version': version and str(version), 'seconds': seconds}
 print('\\n' + json.dumps(said))
 """
 

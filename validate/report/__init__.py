@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from validate.bench import ImageConfig
+from validate.catalogue import Check
 from validate.claims import Claims
 from validate.evidence import Evidence
-from validate.catalogue import Check
 from validate.report import html, junit
 
 __all__ = ["write"]
 
 
-def write(  # noqa: PLR0913 - what a report is made from
+def write(
     evidence: Evidence,
     config: ImageConfig,
     claims: Claims,

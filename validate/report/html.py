@@ -62,14 +62,20 @@ def human(size: float) -> str:
 
 
 def render(
-    evidence: Evidence, config: ImageConfig, claims: Claims, facts: Mapping[str, Any] | None, catalogue: Mapping[str, Check]
+    evidence: Evidence,
+    config: ImageConfig,
+    claims: Claims,
+    facts: Mapping[str, Any] | None,
+    catalogue: Mapping[str, Check],
 ) -> str:
     """The page. `facts` is the probe's document, or None when it could not be had."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    rows = sorted(evidence.checks, key=lambda row: (ORDER.index(row.outcome), list(Level).index(row.level), row.id))
+    rows = sorted(
+        evidence.checks, key=lambda row: (ORDER.index(row.outcome), list(Level).index(row.level), row.id)
+    )
     return environment.get_template("report.html.j2").render(
         evidence=evidence,
         config=config,
@@ -105,10 +111,9 @@ def _groups(rows: Iterable[CheckResult]) -> list[tuple[str, list[CheckResult]]]:
 def _pins(evidence: Evidence, claims: Claims) -> list[PinRow]:
     seen: dict[str, list[Observation]] = {}
     for row in evidence.checks:
-        if row.id.startswith("pins."):
-            for line in row.evidence:
-                if found := Observation.parse(line):
-                    seen.setdefault(found.name, []).append(found)
+        for line in row.evidence:
+            if found := Observation.parse(line):
+                seen.setdefault(found.name, []).append(found)
     return [
         PinRow(name, claims.pins.get(name, ""), claims.labelled.get(name, ""), tuple(seen.get(name, ())))
         for name in {**claims.pins, **claims.labelled}
