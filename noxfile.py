@@ -69,6 +69,12 @@ def matrix(session: nox.Session) -> None:
 
 
 @nox.session
+def bump(session: nox.Session) -> None:
+    """Move pins to the newest versions that fit together: [STACK...] [--only PIN,...] [--plan|--check]."""
+    drydock(session)
+
+
+@nox.session
 def engine(session: nox.Session) -> None:
     """Show, start or stop the container engine that Drydock uses: status|start|stop."""
     drydock(session)

@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "nccl": ("validate.nccl.command", "tell from a log which network NCCL used, and why"),
     "lock": ("buildspec.commands.lock", "resolve and hash-lock what goes into the images"),
     "matrix": ("buildspec.commands.matrix", "show and check the version matrix"),
+    "bump": ("buildspec.commands.bump", "move pins to the newest versions that fit together"),
     "engine": ("buildspec.commands.engine", "show, start or stop the container engine that Drydock uses"),
     "clean": ("buildspec.commands.clean", "free what earlier builds left on the engine and the disk"),
 }

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
-import sysconfig
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -43,7 +41,8 @@ class Index:
     """One or more indexes in their order; a distribution comes from the first that has it, as with uv.
 
     `offline` asks nobody. `fall_back` answers from a cache of any age when the index is out of reach, and
-    notes it; without it IndexUnreachableError is raised.
+    notes it; without it IndexUnreachableError is raised. `fresh` is for how many seconds a page is not asked
+    for again.
     """
 
     def __init__(
@@ -53,11 +52,13 @@ class Index:
         *,
         offline: bool = False,
         fall_back: bool = True,
+        fresh: float | None = None,
         web: Web | None = None,
     ) -> None:
         self.urls = tuple(url.rstrip("/") for url in urls)
         self.offline = offline
         self.fall_back = fall_back
+        self.fresh = FRESH if fresh is None else fresh
         self.unreachable: IndexUnreachableError | None = None
         self._cache = cache
         self._web = web or Web()
@@ -86,7 +87,7 @@ class Index:
 
     def _entry(self, url: str) -> Entry:
         known = self._cache.get(url)
-        if known and (self.offline or time.time() - known.time < FRESH):
+        if known and (self.offline or time.time() - known.time < self.fresh):
             return known
         if self.offline:
             raise IndexUnreachableError(f"{without_secrets(url)} is not in the cache, and this run is offline")
@@ -169,7 +170,9 @@ class Index:
                 list(pool.map(quietly, items))
 
 
-def open_index(*, offline: bool = False, fall_back: bool = True, cache: Cache | None = None) -> Index:
+def open_index(
+    *, offline: bool = False, fall_back: bool = True, fresh: float | None = None, cache: Cache | None = None
+) -> Index:
     """Open the index that uv would use, so that every command sees the same one.
 
     UV_INDEX (in front) and UV_DEFAULT_INDEX as uv reads them, else PIP_INDEX_URL, else what uv itself has
@@ -179,7 +182,8 @@ def open_index(*, offline: bool = False, fall_back: bool = True, cache: Cache | 
     first = [word.partition("=")[2] if re.match(r"[\w.-]+=", word) else word for word in _words("UV_INDEX")]
     default = given.partition("=")[2] if given and re.match(r"[\w.-]+=", given) else given
     urls = [*first, *_words("UV_EXTRA_INDEX_URL"), default or built_in()]
-    return Index([_url(url) for url in urls], cache or Cache(), offline=offline, fall_back=fall_back)
+    found = [_url(url) for url in urls]
+    return Index(found, cache or Cache(), offline=offline, fall_back=fall_back, fresh=fresh)
 
 
 def _words(variable: str) -> list[str]:
@@ -192,15 +196,14 @@ def _url(text: str) -> str:
 
 def built_in() -> str:
     """The index that uv uses when nothing names one: uv prints it above a resolution of nothing."""
-    # Beside the interpreter first: a virtual environment need not be on PATH.
-    beside = Path(sysconfig.get_path("scripts")) / "uv"
-    uv = str(beside) if beside.exists() else shutil.which("uv")
-    if uv is None:
+    try:
+        import uv  # noqa: PLC0415 - one may read a matrix without what building it needs
+    except ImportError:
         raise EnvironmentLacksError(
             "no package index is known: UV_DEFAULT_INDEX is not set, and uv, which has one built in, is missing",
             remedy="set UV_DEFAULT_INDEX, or install Drydock with its `build` extra",
-        )
-    asked = (uv, "pip", "compile", "-", "--no-config", "--no-header", "--quiet", "--emit-index-url")
+        ) from None
+    asked = (uv.find_uv_bin(), "pip", "compile", "-", "--no-config", "--no-header", "--quiet", "--emit-index-url")
     output = process.run(asked, stdin="").output
     for line in output.splitlines():
         if line.startswith("--index-url "):

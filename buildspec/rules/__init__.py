@@ -25,7 +25,7 @@ from buildspec.rules import (
     wheels,
 )
 from buildspec.rules.case import ARCH, Case
-from buildspec.rules.catalog import Catalog
+from buildspec.rules.catalog import EMPTY, Catalog
 from buildspec.rules.finding import Finding, Severity, ordered, unknown
 from buildspec.rules.target import Arch
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ARCH",
+    "EMPTY",
     "Arch",
     "Case",
     "Catalog",

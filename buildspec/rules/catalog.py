@@ -63,6 +63,10 @@ class Snapshot:
         )
 
 
+# Knows nothing: for questions to which only the index may answer.
+EMPTY = Snapshot("", {})
+
+
 class Catalog:
     """Answers about distributions. `index` None asks nobody."""
 
