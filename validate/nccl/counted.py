@@ -8,7 +8,7 @@ from typing import Final
 from validate.nccl.line import decode
 from validate.nccl.wording import Kind
 
-__all__ = ["ENDS", "TEXT", "WITH_TEXT", "Wording", "name_of", "owner_of", "process_of"]
+__all__ = ["ENDS", "TEXT", "WITH_TEXT", "Wording", "owner_of", "process_of"]
 
 # So much of a line is kept as evidence, and for so many owners of one wording.
 TEXT: Final = 320
@@ -33,9 +33,9 @@ class Wording(dict[bytes, int]):
         self.added_up = 0
         self.first: dict[bytes, tuple[int, str, str]] = {}
 
-    def begin(self, number: int, line: bytes, owner: bytes) -> None:
+    def begin(self, number: int, line: bytes, owner: bytes, *, asks_rank: bool) -> None:
         """Remember an owner's first line."""
-        ends = ENDS.search(line)
+        ends = ENDS.search(line) if asks_rank else None
         rank = (ends[2] if ends[3] else ends[1]).decode() if ends else ""
         text = decode(line)[:TEXT] if len(self.first) < WITH_TEXT else ""
         self[owner] = 1
@@ -46,11 +46,6 @@ def owner_of(line: bytes) -> bytes:
     """Give the key of a channel line's owner; empty where the line has none."""
     match = _OWNER.search(line)
     return match[1] + _CHANNEL if match else b""
-
-
-def name_of(owner: bytes) -> str:
-    """Make `host:pid:tid [device` of an owner's key."""
-    return owner[: owner.rfind(b"] NCCL")].decode("utf-8", "replace")
 
 
 def process_of(name: str) -> str:

@@ -15,6 +15,8 @@ from validate.nccl.scan import Event
 __all__ = ["CommRank", "Job", "Process", "Sign"]
 
 _MAX_SIGNS = 24
+# Stands for a line whose text was not kept because many like it were.
+_UNTOLD = Evidence(file="", line=0, text="")
 _MAX_ROWS = 512
 
 
@@ -98,6 +100,7 @@ class Process:
     chosen_at: int = -1
     went_on_at: int = -1
     comms: dict[tuple[str, str, str], CommRank] = field(default_factory=dict)
+    _at: dict[tuple[str, str], CommRank] = field(default_factory=dict)
     _pending: dict[tuple[str, str], CommRank] = field(default_factory=dict)
     _thread: dict[tuple[str, str], CommRank] = field(default_factory=dict)
     _latest: dict[str, CommRank] = field(default_factory=dict)
@@ -147,22 +150,16 @@ class Process:
             self._thread[device, thread] = record
 
     def _named(self, device: str, address: str, comm_id: str) -> CommRank:
-        if comm_id:
-            known = self.comms.get((device, address, comm_id)) or self.comms.pop((device, address, ""), None)
-        else:
-            known = next(
-                (
-                    made
-                    for made in reversed(self.comms.values())
-                    if made.address == address and made.device == device
-                ),
-                None,
-            )
-        if known is None:
-            known = CommRank(device, address, comm_id)
-        if comm_id:
+        known = self._at.get((device, address))
+        if known is None or (comm_id and known.comm_id and known.comm_id != comm_id):
+            # Addresses are used again for later communicators, ids are not.
+            known = self.comms.get((device, address, comm_id)) if comm_id else None
+            if known is None:
+                known = CommRank(device, address)
+        if comm_id and not known.comm_id:
+            self.comms.pop((device, address, ""), None)
             known.comm_id = comm_id
-        self.comms[device, address, known.comm_id] = known
+        self._at[device, address] = self.comms[device, address, known.comm_id] = known
         return known
 
     def ranks(self) -> list[CommRank]:
@@ -222,7 +219,7 @@ class Job:
     def replay(self, file: str, first_line: int, events: list[Event]) -> None:
         """Take the events of a stretch of a file whose lines before it were `first_line` many."""
         for number, owner, kind, values, text, count in events:
-            line = Evidence(file=file, line=first_line + number, text=text) if number else None
+            line = (Evidence(file=file, line=first_line + number, text=text) if text else _UNTOLD) if number else None
             if owner or kind in _NCCL_KINDS:
                 self._message(owner, str(kind), values, line, count)
             else:

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import BinaryIO, Final, NamedTuple, TypeAlias
 
 from validate.nccl.application import read_application
-from validate.nccl.counted import ENDS, TEXT, WITH_TEXT, Wording, name_of, owner_of, process_of
+from validate.nccl.counted import ENDS, TEXT, WITH_TEXT, Wording, owner_of, process_of
 from validate.nccl.line import Message, decode, messages
 from validate.nccl.wording import DECISIVE_WORDS, Fact, Kind, read
 
@@ -31,7 +31,7 @@ _MAX_LINE: Final = 8 << 20
 # After so many channel lines in one stretch of a log, blocks that hold nothing else are only added up by wording,
 # and one block in _SAMPLE still by owner.
 _EXACT: Final = 100_000
-_SAMPLE: Final = 4
+_SAMPLE: Final = 8
 _MAX_FACTS: Final = 20_000
 _MAX_NAMES: Final = 100_000
 _TAIL: Final = 24
@@ -68,9 +68,11 @@ class Scan:
         self._shapes: dict[bytes, _Shape] = {b"": _NOTHING}
         # Wordings have numbers, since equal numbers are found quicker than equal dicts.
         self._tails: dict[bytes, int] = {}
+        self._ends: dict[bytes, int] = {}
         self._numbered: list[Wording] = []
         self._wordings: dict[tuple[Kind, tuple[str, ...], bool], Wording] = {}
-        self._open: dict[str, list[tuple[Wording, bytes]]] = {}
+        self._open: dict[str, list[tuple[Wording, bytes, str]]] = {}
+        self._ranked: set[str] = set()
         self._prose = [0]
         self._facts: dict[str, Fact | None] = {}
         self._bodies: dict[bytes, Fact | None] = {}
@@ -125,10 +127,16 @@ class Scan:
             wording.added_up += found
             counted += found
         if counted < len(lines) - 1:
-            for meaning, line in zip(meanings, lines, strict=True):
-                number += 1
-                if meaning is None:
-                    self._line(number, line, self._shapes.get(line.translate(None, _DIGITS)))
+            code_of, shape_of = self._ends.get, self._shapes.get
+            for at, line in [(at, line) for at, line in enumerate(lines, number + 1) if meanings[at - number - 1] is None]:
+                end_code = code_of(line[line.rfind(b"[") :])
+                if end_code is not None:
+                    self._numbered[end_code].added_up += 1
+                    counted += 1
+                    continue
+                shape = shape_of(line.translate(None, _DIGITS))
+                if shape is not _NOTHING:
+                    self._line(at, line, shape)
         self._dense = counted * 2 > len(lines)
 
     def _by_tails(self, number: int, lines: list[bytes], meanings: list[int | None]) -> int:
@@ -143,6 +151,8 @@ class Scan:
             if run:
                 wording[owner] += run
                 run = 0
+            if meaning is None:
+                meaning = self._ends.get(line[line.rfind(b"[") :])  # noqa: PLW2901 - looked up a second way
             if meaning is not None:
                 found = line[: line.find(_HEAD) + 19]
                 if found in self._numbered[meaning] and line.find(b"NCCL", len(found)) < 0:
@@ -246,10 +256,24 @@ class Scan:
 
     def _first(self, number: int, line: bytes, owner: bytes, wording: Wording) -> None:
         """Remember an owner's first line of a wording; further ones are counted."""
-        wording.begin(number, line, owner)
+        who = self._who(owner[: -len(_HEAD)])
+        # The rank is looked up in the line only where no communicator line tells it.
+        wording.begin(number, line, owner, asks_rank=who[1] not in self._ranked)
         if wording.clean and len(self._tails) < _MAX_SHAPES:
-            self._tails[line[-_TAIL:]] = wording.code
-        self._open.setdefault(process_of(name_of(owner)), []).append((wording, owner))
+            if wording.kind == "net":
+                self._tails[line[-_TAIL:]] = wording.code
+            self._ends[line[line.rfind(b"[") :]] = wording.code
+        self._open.setdefault(who[1], []).append((wording, owner, who[0]))
+
+    def _who(self, owner: bytes) -> tuple[str, str]:
+        """Give an owner's name, and its process with device."""
+        who = self._names.get(owner)
+        if who is None:
+            name = owner.decode("utf-8", "replace")
+            who = (name, process_of(name))
+            if len(self._names) < _MAX_NAMES:
+                self._names[owner] = who
+        return who
 
     def _read(self, number: int, line: bytes) -> None:
         at = line.find(_BODY)
@@ -284,20 +308,16 @@ class Scan:
     def _remember(self, line: bytes, at: int, message: Message, fact: Fact | None) -> None:
         """Remember an owner that lines begin with, and the body of a line without a warning."""
         owner = line[:at]
-        if owner == message.owner.encode() and len(self._names) < _MAX_NAMES:
-            self._names[owner] = (message.owner, process_of(message.owner))
+        if owner == message.owner.encode():
+            self._who(owner)
             if len(self._bodies) < _MAX_FACTS and len(line) <= _MAX_SHAPE and not (fact and fact[0] == "comm"):
                 self._bodies[line[at + 12 :]] = fact
 
     def _communicator(self, number: int, comm: re.Match[bytes], line: bytes) -> None:
         """Read the most frequent communicator lines without the general reader."""
         owner, at, rank, size, comm_id, phase, nodes = comm.groups()
-        who = self._names.get(owner)
-        if who is None:
-            name = owner.decode("utf-8", "replace")
-            who = (name, process_of(name))
-            if len(self._names) < _MAX_NAMES:
-                self._names[owner] = who
+        who = self._who(owner)
+        self._ranked.add(who[1])
         if who[1] in self._open:
             self._report(who[1])
         if nodes:
@@ -334,6 +354,9 @@ class Scan:
                 self._report(process)
             if kind != "comm":
                 self._chosen.pop(process, None)
+        elif kind == "rings" and process in self._open:
+            # Its channels say as much.
+            return
         elif kind == "choice":
             said = self._chosen.setdefault(process, set())
             if values in said:
@@ -355,11 +378,9 @@ class Scan:
 
     def _report(self, process: str) -> None:
         """Turn what was counted for a process into events."""
-        for wording, owner in self._open.pop(process):
+        for wording, owner, name in self._open.pop(process):
             number, rank, text = wording.first.pop(owner)
-            self.events.append(
-                (number, name_of(owner), wording.kind, (*wording.says, rank), text, wording.pop(owner))
-            )
+            self.events.append((number, name, wording.kind, (*wording.says, rank), text, wording.pop(owner)))
 
 
 _LAST: Final[Callable[[bytes], bytes]] = itemgetter(slice(-_TAIL, None))

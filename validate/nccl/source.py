@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import glob
 import gzip
 import multiprocessing
 import os
+import signal
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -145,10 +147,20 @@ def _in_stretches(name: str, size: int) -> Iterator[tuple[str, int, Found]]:
             yield name, lines, found
             lines += found.lines
         return
-    with multiprocessing.get_context("fork").Pool(cores) as pool:
+    with multiprocessing.get_context("fork").Pool(cores, _worker) as pool:
         for found in pool.imap(_stretch, jobs):
             yield name, lines, found
             lines += found.lines
+        pool.close()
+        pool.join()
+
+
+def _worker() -> None:
+    """Leave Ctrl-C to the process that waits, and end quietly when it says so."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # What a scan makes holds no reference cycles.
+    gc.disable()
 
 
 def _stretch(job: tuple[str, int, int]) -> Found:
