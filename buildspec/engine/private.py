@@ -64,11 +64,10 @@ def start() -> str:
             f"the engine's folder {folder} has too long a name for a socket", remedy="set DRYDOCK_ENGINE_ROOT"
         )
     with _lock(folder), step(f"starting a private Docker Engine in {folder}"):
-        if pid() is None:
-            _spawn(folder)
+        child = _spawn(folder) if pid() is None else None
         deadline = time.monotonic() + _START_SECONDS
         while not _answers():
-            if pid() is None or time.monotonic() > deadline:
+            if time.monotonic() > deadline or (child is not None and child.poll() is not None):
                 log = (folder / "dockerd.log").read_text(errors="replace").splitlines()
                 raise EnvironmentLacksError(
                     "the private Docker Engine did not start; its log ends with:\n"
@@ -100,7 +99,7 @@ def stop() -> bool:
     return True
 
 
-def _spawn(folder: Path) -> None:
+def _spawn(folder: Path) -> subprocess.Popen[bytes]:
     for stale in ("dockerd.pid", "docker.sock"):
         (folder / stale).unlink(missing_ok=True)
     command = [
@@ -109,14 +108,9 @@ def _spawn(folder: Path) -> None:
         *("--pidfile", str(folder / "dockerd.pid"), "--host", url(), "--label", LABEL),
     ]
     with (folder / "dockerd.log").open("wb") as log:
-        child = subprocess.Popen(
+        return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
         )
-    # dockerd writes the file itself a moment later; until then it tells that the engine is starting.
-    (folder / "dockerd.pid").write_text(str(child.pid))
-    time.sleep(0.5)
-    if child.poll() is not None:
-        (folder / "dockerd.pid").unlink(missing_ok=True)
 
 
 def _answers() -> bool:
