@@ -1,22 +1,28 @@
-# /// script
-# dependencies = ["nox[uv]>=2026.4"]
-# ///
 """Sessions of Drydock: each calls the `drydock` command of the same name, or a tool on its code."""
+
+from pathlib import Path
 
 import nox
 
 nox.needs_version = ">=2026.4"
-nox.options.default_venv_backend = "uv"
+nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.sessions = ["build"]
 
-PYPROJECT = nox.project.load_toml("pyproject.toml")
+PYPROJECT = Path("pyproject.toml")
 PYTHON = ["buildspec", "validate", "tests", "benchmarks", "noxfile.py"]
 
 
 def install(session: nox.Session, *groups: str) -> None:
-    """Install Drydock with everything that building and checking needs, and these dependency groups."""
-    session.install("-e", ".[build,logs]", *nox.project.dependency_groups(PYPROJECT, *groups))
+    """Install Drydock with everything that building and checking needs, and these dependency groups.
+
+    Done once per session and pyproject.toml: the install is editable, and a run with nothing to do is fast.
+    """
+    done = Path(session.virtualenv.location) / "drydock-installed.toml"
+    if not done.exists() or done.read_text() != PYPROJECT.read_text():
+        extra = nox.project.dependency_groups(nox.project.load_toml(PYPROJECT), *groups)
+        session.install("-e", ".[build,logs]", *extra)
+        done.write_text(PYPROJECT.read_text())
 
 
 def drydock(session: nox.Session) -> None:
