@@ -95,6 +95,8 @@ class LocalIndex:
         Handler.index = index
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
+        # Whoever asks may hang up: uv does when one answer decides.
+        self.server.handle_error = lambda *_: None  # type: ignore[method-assign]
 
     def add(self, wheel: Wheel) -> None:
         self.wheels.append(wheel)
