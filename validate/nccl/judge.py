@@ -11,10 +11,10 @@ from pathlib import Path
 from validate.nccl import bandwidth, issue
 from validate.nccl.explain import explain
 from validate.nccl.record import Job
-from validate.nccl.result import Judgement
+from validate.nccl.result import VERDICTS, Judgement, Verdict
 from validate.nccl.scan import Found, scan
 from validate.nccl.source import find, read_all
-from validate.nccl.verdict import communicators, decide
+from validate.nccl.verdict import Decision, communicators, decide
 
 __all__ = ["conclude", "judge", "judge_text"]
 
@@ -66,23 +66,17 @@ def conclude(job: Job, *, instance: str = "") -> Judgement:
     """Judge what was read so far."""
     decision = decide(job)
     cause, evidence = explain(job, decision)
-    hosts: dict[str, dict[str, None]] = {}
-    for _, members, _ in decision.groups:
-        for member in members:
-            hosts.setdefault(member.verdict, {})[member.process.host] = None
     processes = [*job.processes.values(), job.loose]
     instance = instance or job.instance
-    shown = [member for member in decision.crossing if member.use.family]
     return Judgement(
         verdict=decision.verdict,
-        certain=decision.verdict not in {"unknown"}
-        and (decision.verdict in {"failed", "intra-node"} or all(member.use.shown for member in shown))
-        and not decision.loose,
+        certain=_is_certain(decision),
         multi_node=decision.multi_node,
         cause=cause,
         evidence=evidence,
-        hosts=tuple((name, tuple(sorted(found))) for name, found in sorted(hosts.items())),  # type: ignore[misc]
+        hosts=_hosts(decision),
         communicators=communicators(decision),
+        network_channels=tuple(sorted(job.network.items())),
         intra_node_channels=tuple(sorted(job.intra.items())),
         nccl_versions=_sorted(job.versions),
         plugin_versions=_sorted(process.plugin for process in processes),
@@ -98,6 +92,28 @@ def conclude(job: Job, *, instance: str = "") -> Judgement:
     )
 
 
+def _is_certain(decision: Decision) -> bool:
+    """Tell whether a line shows what carried bytes, and not only what was chosen."""
+    if decision.verdict == "unknown" or decision.loose:
+        return False
+    if decision.verdict in {"failed", "intra-node"}:
+        return True
+    return any(member.use.shown for member in decision.crossing)
+
+
+def _hosts(decision: Decision) -> tuple[tuple[Verdict, tuple[str, ...]], ...]:
+    """List the hosts of each rank verdict; traffic inside a node is told only of hosts that had no other."""
+    of_host: dict[str, set[Verdict]] = {}
+    for _, members, _ in decision.groups:
+        for member in members:
+            of_host.setdefault(member.process.host, set()).add(member.verdict)
+    hosts: dict[Verdict, list[str]] = {}
+    for host, verdicts in sorted(of_host.items()):
+        for verdict in sorted(verdicts - {"intra-node"} or verdicts):
+            hosts.setdefault(verdict, []).append(host)
+    return tuple((verdict, tuple(hosts[verdict])) for verdict in VERDICTS if verdict in hosts)
+
+
 def _sorted(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({value for value in values if value}))
 
@@ -107,6 +123,10 @@ def _notes(job: Job, verdict: str) -> tuple[str, ...]:
     if job.folded:
         notes.append(
             "Ray folded equal lines of several processes into one, so counts and hosts are incomplete; RAY_DEDUP_LOGS=0 shows all."
+        )
+    if job.sampled:
+        notes.append(
+            "The log has so many channel lines that ranks' channel counts are a sample; the totals are complete."
         )
     if job.timeouts and verdict != "unknown":
         notes.append(

@@ -25,7 +25,7 @@ ol { list-style: none; margin: 0; padding: 0; } li { border-left: 3px solid var(
 code { font: 13px/1.45 ui-monospace, monospace; overflow-wrap: anywhere; } .at { color: var(--soft); display: block; font-size: 12px; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; } th, td { text-align: left; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }
 td.n, th.n { text-align: right; white-space: nowrap; } th { color: var(--soft); font-weight: 600; }
-svg { max-width: 100%; height: auto; display: block; } svg text { fill: var(--ink); font: 12px ui-monospace, monospace; } a { color: inherit; }
+svg { max-width: min(100%, 44rem); height: auto; display: block; } svg text { fill: var(--ink); font: 12px ui-monospace, monospace; } a { color: inherit; }
 .key { display: flex; flex-wrap: wrap; gap: .3rem 1rem; margin: .5rem 0; font-size: 14px; } .key i { display: inline-block; width: .9rem; height: .9rem; border-radius: .2rem; vertical-align: -.1rem; margin-right: .35rem; }
 """
 
@@ -64,9 +64,6 @@ def page(judgement: Judgement) -> str:
         )
     parts.append("</dl>")
     parts += [f"<p>{escape(note)}</p>" for note in judgement.notes]
-    drawn = picture(judgement)
-    if drawn:
-        parts += ["<h2>Ranks by host and network</h2>", drawn]
     if judgement.evidence:
         parts += ["<h2>Lines that decide</h2>", "<ol>"]
         parts += [
@@ -74,6 +71,9 @@ def page(judgement: Judgement) -> str:
             for line in judgement.evidence
         ]
         parts.append("</ol>")
+    drawn = picture(judgement)
+    if drawn:
+        parts += ["<h2>Ranks by host and network</h2>", drawn]
     parts += _bandwidth(judgement)
     parts += _communicators(judgement)
     if judgement.known_issues:

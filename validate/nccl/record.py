@@ -12,12 +12,17 @@ from validate.nccl.line import owner as split_owner
 from validate.nccl.result import Bandwidth, Evidence
 from validate.nccl.scan import Event
 
-__all__ = ["CommRank", "Job", "Process", "Sign"]
+__all__ = ["channel_name", "CommRank", "Job", "Process", "Sign"]
 
 _MAX_SIGNS = 24
 # Stands for a line whose text was not kept because many like it were.
 _UNTOLD = Evidence(file="", line=0, text="")
 _MAX_ROWS = 512
+
+
+def channel_name(network: str, *, gdr: bool) -> str:
+    """Write a network transport as NCCL does, without device numbers."""
+    return f"NET/{network}{'/GDRDMA' if gdr else ''}"
 
 
 @dataclass(slots=True)
@@ -198,7 +203,10 @@ class Job:
     def __init__(self) -> None:
         self.processes: dict[tuple[str, str], Process] = {}
         self.loose = Process("", "")
+        # Channel lines of all ranks by transport, over the network and inside nodes.
+        self.network: dict[str, int] = {}
         self.intra: dict[str, int] = {}
+        self.sampled = False
         self.failures: list[Evidence] = []
         self.timeouts: list[Evidence] = []
         self.refused: list[Evidence] = []
@@ -219,7 +227,9 @@ class Job:
     def replay(self, file: str, first_line: int, events: list[Event]) -> None:
         """Take the events of a stretch of a file whose lines before it were `first_line` many."""
         for number, owner, kind, values, text, count in events:
-            line = (Evidence(file=file, line=first_line + number, text=text) if text else _UNTOLD) if number else None
+            line = (
+                (Evidence(file=file, line=first_line + number, text=text) if text else _UNTOLD) if number else None
+            )
             if owner or kind in _NCCL_KINDS:
                 self._message(owner, str(kind), values, line, count)
             else:
@@ -236,9 +246,12 @@ class Job:
         return known
 
     def _message(self, owner: str, kind: str, values: tuple[str, ...], line: Evidence | None, count: int) -> None:  # noqa: C901, PLR0912
-        if kind == "intra":
-            self.intra[values[0]] = self.intra.get(values[0], 0) + count
+        if kind in {"net", "intra"}:
+            name = channel_name(values[0], gdr=values[1] == "gdr") if kind == "net" else values[0]
+            totals = self.network if kind == "net" else self.intra
+            totals[name] = totals.get(name, 0) + count
             if line is None:
+                self.sampled = True
                 return
         self.messages += count
         if kind == "folded":

@@ -123,8 +123,10 @@ def _communicators(judgement: Judgement) -> list[str]:
         lines.append(f"    {comm.id:<20} {comm.verdict:<12} {size}{nodes}, {len(comm.ranks)} seen; {channels}")
     if len(biggest) > _MOST_COMMUNICATORS:
         lines.append(f"    and {len(biggest) - _MOST_COMMUNICATORS} smaller ones (--json lists all)")
-    if judgement.intra_node_channels:
-        lines.append(
-            "    inside nodes: " + ", ".join(f"{count} x {name}" for name, count in judgement.intra_node_channels)
-        )
+    for where, totals in (
+        ("over the network", judgement.network_channels),
+        ("inside nodes", judgement.intra_node_channels),
+    ):
+        if totals:
+            lines.append(f"    channels {where}: " + ", ".join(f"{count} x {name}" for name, count in totals))
     return lines

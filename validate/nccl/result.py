@@ -51,7 +51,8 @@ class Issue:
 class Rank:
     """What one rank of one communicator did. Empty strings and None where the log does not say.
 
-    `channels` counts channels to other ranks over a network, by transport (`NET/Libfabric/GDRDMA`);
+    `channels` counts channels to other ranks over a network, by transport (`NET/Libfabric/GDRDMA`); in logs with
+    more than 100,000 channel lines it counts a sample;
     `chosen` is the network that NCCL named as its choice; `gdr` is GPUDirect RDMA.
     """
 
@@ -101,6 +102,7 @@ class Judgement:
 
     `hosts` names the hosts of each rank verdict; `settings` are NCCL's variables as it printed them;
     `certain` is False where the verdict rests on the choice alone, without a line that shows what carried bytes.
+    `network_channels` and `intra_node_channels` count all channel lines of the log by transport.
     """
 
     verdict: Verdict
@@ -110,6 +112,7 @@ class Judgement:
     evidence: tuple[Evidence, ...]
     hosts: tuple[tuple[Verdict, tuple[str, ...]], ...]
     communicators: tuple[Communicator, ...]
+    network_channels: tuple[tuple[str, int], ...]
     intra_node_channels: tuple[tuple[str, int], ...]
     nccl_versions: tuple[str, ...]
     plugin_versions: tuple[str, ...]

@@ -128,7 +128,9 @@ class Scan:
             counted += found
         if counted < len(lines) - 1:
             code_of, shape_of = self._ends.get, self._shapes.get
-            for at, line in [(at, line) for at, line in enumerate(lines, number + 1) if meanings[at - number - 1] is None]:
+            for at, line in [
+                (at, line) for at, line in enumerate(lines, number + 1) if meanings[at - number - 1] is None
+            ]:
                 end_code = code_of(line[line.rfind(b"[") :])
                 if end_code is not None:
                     self._numbered[end_code].added_up += 1

@@ -137,9 +137,7 @@ def read_all(files: Iterable[str]) -> Iterator[tuple[str, int, Found]]:
 def _in_stretches(name: str, size: int) -> Iterator[tuple[str, int, Found]]:
     """Scan a big file's stretches, on two cores or more where there are some."""
     jobs = [(name, start, min(start + _STRETCH, size)) for start in range(0, size, _STRETCH)]
-    cores = min(
-        len(jobs), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
+    cores = min(len(jobs), _cores())
     lines = 0
     if cores < 2 or "fork" not in multiprocessing.get_all_start_methods():
         for job in jobs:
@@ -153,6 +151,11 @@ def _in_stretches(name: str, size: int) -> Iterator[tuple[str, int, Found]]:
             lines += found.lines
         pool.close()
         pool.join()
+
+
+def _cores() -> int:
+    """Count the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _worker() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from validate.nccl.failure import Failure, failure_of
 from validate.nccl.group import ONE_NODE, Group, group
 from validate.nccl.network import Use, use_of
-from validate.nccl.record import CommRank, Job, Process
+from validate.nccl.record import CommRank, Job, Process, channel_name
 from validate.nccl.result import Communicator, Rank, Verdict
 
 __all__ = ["Decision", "Member", "communicators", "decide"]
@@ -63,6 +63,7 @@ def _decide(job: Job, processes: list[Process]) -> Decision:
     failed_here = {id(process) for process, _ in failures}
     decision = Decision("unknown", None, failures=failures)
     spans: list[bool | None] = []
+    seen: list[tuple[Group, list[Member]]] = []
     for found in group(processes):
         across = found.spans_nodes()
         members = []
@@ -72,7 +73,9 @@ def _decide(job: Job, processes: list[Process]) -> Decision:
             members.append(Member(process, rank, use, "failed" if id(process) in failed_here else verdict))
             (decision.inside if verdict == "intra-node" else decision.crossing).append(members[-1])
         spans.append(False if all(member.verdict == "intra-node" for member in members) else across)
-        decision.groups.append((found, members, _joint(members)))
+        seen.append((found, members))
+    _agree_on_gdr(decision.crossing)
+    decision.groups = [(found, members, _joint(members)) for found, members in seen]
     decision.multi_node = _multi_node(job, spans, processes)
     if decision.multi_node is False:
         decision.inside += decision.crossing
@@ -88,6 +91,20 @@ def _decide(job: Job, processes: list[Process]) -> Decision:
     ):
         decision.verdict = "intra-node"
     return decision
+
+
+def _agree_on_gdr(members: list[Member]) -> None:
+    """Give ranks whose channels are not shown the GDR of those of the same family that are, if those agree."""
+    shown: dict[str, set[bool]] = {}
+    for member in members:
+        if member.use.shown:
+            shown.setdefault(member.use.family, set()).add(member.use.gdr)
+    for member in members:
+        if not member.use.shown and shown.get(member.use.family) == {True} and not member.use.gdr:
+            plain = member.use.verdict()
+            member.use = replace(member.use, gdr=True)
+            if member.verdict == plain:
+                member.verdict = member.use.verdict()
 
 
 def _rank_verdict(use: Use, across: bool | None, *, alone: bool) -> Verdict:
@@ -194,9 +211,7 @@ def _rank(member: Member) -> Rank:
         gdr=use.gdr if use.shown or rank.gdr is not None else None,
         connected=rank.connected,
         channels=tuple(
-            sorted(
-                (f"NET/{name}{'/GDRDMA' if gdr else ''}", count) for (name, gdr), count in rank.channels.items()
-            )
+            sorted((channel_name(name, gdr=gdr), count) for (name, gdr), count in rank.channels.items())
         ),
         errors=(failed.sign.evidence,) if failed else (),
     )

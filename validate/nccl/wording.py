@@ -61,14 +61,9 @@ _AWS = re.compile(
     r"|Plugin selected platform: AWS|Setting FI_EFA|Forcing AWS OFI|Skipping NCCL_PROTO checks on P\d)|on P\d\w* \+ RDMA"
 )
 _OTHER = re.compile(r"NET/(?P<name>FastSocket|FasTrak|GPUDirectTCPX\w*|gIB|TCPX\w*|UCX\w*)\b")
-_WATCHED = (
-    "NCCL_NET",
-    "NCCL_NET_PLUGIN",
-    "NCCL_IB_DISABLE",
-    "NCCL_SOCKET_IFNAME",
-    "NCCL_IB_HCA",
-    "NCCL_NET_GDR_LEVEL",
-    "FI_PROVIDER",
+_WATCHED = frozenset(
+    "NCCL_NET NCCL_NET_PLUGIN NCCL_IB_DISABLE NCCL_SOCKET_IFNAME NCCL_IB_HCA NCCL_IB_GID_INDEX NCCL_NET_GDR_LEVEL NCCL_ALGO NCCL_PROTO"
+    " NCCL_P2P_DISABLE NCCL_SHM_DISABLE NCCL_DEBUG_SUBSYS NCCL_CONF_FILE FI_PROVIDER".split()
 )
 
 
