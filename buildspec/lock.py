@@ -100,6 +100,8 @@ def resolve(project: Project, name: str) -> str:
         overrides.write_text("".join(f"{line} ; sys_platform == 'never'\n" for line in asked.excluded))
         command = [
             *(uv.find_uv_bin(), "pip", "compile", "-", "--no-config", "--no-header", "--quiet"),
+            # The interpreter that runs here will do: nothing is fetched but what the index has.
+            "--no-python-downloads",
             *("--generate-hashes", "--no-emit-index-url", "--no-emit-find-links"),
             *("--python-version", stack.python, "--python-platform", PLATFORM, "--overrides", str(overrides)),
             *("--output-file", str(result)),
