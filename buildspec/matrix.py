@@ -230,7 +230,8 @@ class Matrix(_Row):
     """The whole of versions.yaml.
 
     `registries` are the kinds of registry to which the images go (ecr, ecr-public, ghcr). `other_cuda_majors`
-    maps distributions that may be of another CUDA major than their stack to the reason why.
+    maps distributions that may be of another CUDA major than their stack to the reason why; `shared_files`
+    maps files (below site-packages) that several distributions may write to the reason why.
     """
 
     schema_: Literal[1] = Field(alias="schema")
@@ -242,6 +243,7 @@ class Matrix(_Row):
     stacks: dict[str, Stack]
     registries: Annotated[tuple[str, ...], Field(strict=False)] = ()
     other_cuda_majors: dict[str, str] = {}
+    shared_files: dict[str, str] = {}
 
     def current(self) -> list[str]:
         """Names of the stacks that `build` builds when none is named."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from buildspec import lock, matrix, rules
 from buildspec.bump.proposal import Proposal, propose
 from buildspec.bump.rewrite import with_pins
-from buildspec.errors import BadInputError, EnvironmentLacksError, NotProvenError
+from buildspec.errors import BadInputError, EnvironmentLacksError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,11 +68,5 @@ def _lock(project: Project, name: str, index: Index) -> str:
             why="a release was yanked or removed, or a mirror is being updated",
             remedy="nothing was written; run it again",
         ) from error
-    wrong = [finding for finding in rules.of_lock(project, name, text, index) if finding.severity == "error"]
-    if wrong:
-        rows = "\n".join(f"  {finding.pinned}: {finding.reason} [{finding.rule}]" for finding in wrong)
-        raise NotProvenError(
-            f"the new lock of {name} violates rules; nothing was written:\n{rows}",
-            remedy=f"exclude what is wrong (images/<image>/exclude.txt), or narrow stacks.{name}.ranges",
-        )
+    rules.prove_lock(project, name, text, index)
     return text

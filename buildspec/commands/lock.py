@@ -4,7 +4,8 @@
   drydock lock train-2.60       lock one stack
   drydock lock os               record the Debian packages of every base anew
 
-A lock is written only when all that was asked for could be resolved.
+A lock is written only when all that was asked for could be resolved and violates no rule: one CUDA major, no file
+from two distributions.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from buildspec import base, baselock, lock
+from buildspec import base, baselock, lock, rules
 from buildspec.atomic import write_all
-from buildspec.console import console, step
+from buildspec.console import console, note, step
+from buildspec.index import open_index
 from buildspec.project import Project
 
 if TYPE_CHECKING:
@@ -43,6 +45,12 @@ def run(arguments: Namespace) -> int:
     for name in stacks:
         with step(f"resolving {name}"):
             texts[lock.path(project, name)] = lock.resolve(project, name)
+    index = open_index() if stacks else None
+    for name in stacks:
+        with step(f"comparing the files of {name}'s wheels"):
+            found = rules.prove_lock(project, name, texts[lock.path(project, name)], index)
+        for finding in found:
+            note(f"{finding.severity}: {finding.pinned}: {finding.reason}")
     if OS in names:
         from buildspec.engine import find_engine  # noqa: PLC0415 - locking a stack needs no engine
 

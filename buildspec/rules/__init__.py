@@ -9,7 +9,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from buildspec import lock
-from buildspec.errors import BadInputError
+from buildspec.errors import BadInputError, NotProvenError
 from buildspec.rules import (
     clusters,
     efa,
@@ -50,6 +50,7 @@ __all__ = [
     "of_matrix",
     "of_project",
     "ordered",
+    "prove_lock",
 ]
 
 # Each judges one stack; new rules go into the module whose noun they are about.
@@ -134,8 +135,21 @@ def of_lock(project: Project, name: str, text: str, index: Index | None) -> list
             )
         )
     else:
-        found += overlaps.check(path, read, index, case.target)
+        found += overlaps.check(path, read, index, case.target, project.matrix.shared_files)
     return ordered(found)
+
+
+def prove_lock(project: Project, name: str, text: str, index: Index | None) -> list[Finding]:
+    """As `of_lock`, but errors are raised, as NotProvenError; returns the rest."""
+    found = of_lock(project, name, text, index)
+    wrong = [finding for finding in found if finding.severity == "error"]
+    if wrong:
+        rows = "\n".join(f"  {f.pinned}: {f.reason} ({'; '.join(f.says)})\n    do: {f.remedy}" for f in wrong)
+        raise NotProvenError(
+            f"the new lock of {name} violates {len(wrong)} rule{'s' if len(wrong) != 1 else ''}:\n{rows}",
+            remedy="nothing was written; correct it and lock again",
+        )
+    return found
 
 
 def _fresh_lock(project: Project, name: str) -> locked.Locked | None:

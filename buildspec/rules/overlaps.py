@@ -10,7 +10,7 @@ from packaging.version import Version
 from buildspec.rules.finding import Finding, unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
     from buildspec.index import File, Index
     from buildspec.rules.locked import Locked
@@ -19,8 +19,13 @@ if TYPE_CHECKING:
 _SHOWN = 3
 
 
-def check(path: tuple[str, ...], locked: Locked, index: Index, target: Target) -> Iterator[Finding]:
-    """Compare the files of all distributions of a lock. Raises IndexUnreachableError when the index is."""
+def check(
+    path: tuple[str, ...], locked: Locked, index: Index, target: Target, allowed: Container[str] = ()
+) -> Iterator[Finding]:
+    """Compare the files of all distributions of a lock; `allowed` ones may have several owners.
+
+    Raises what the index raises.
+    """
     index.side_by_side(index.page, locked.versions)
     wheels: dict[str, File] = {}
     sources: list[str] = []
@@ -34,7 +39,8 @@ def check(path: tuple[str, ...], locked: Locked, index: Index, target: Target) -
     owners: dict[str, dict[str, str]] = defaultdict(dict)
     for name, file in wheels.items():
         for installed in index.record(file):
-            owners[installed.path][name] = installed.hash
+            if installed.path not in allowed:
+                owners[installed.path][name] = installed.hash
     yield from _shared(path, locked, owners)
     if sources:
         yield unknown(
@@ -82,5 +88,6 @@ def _shared(path: tuple[str, ...], locked: Locked, owners: dict[str, dict[str, s
                 else ", with the same content: removing one breaks the other"
             ),
             says=tuple(locked.shown_path(name) for name in names),
-            remedy="exclude one of them in images/<image>/exclude.txt",
+            remedy="exclude one of them (images/<image>/exclude.txt); or allow it, with the reason, under "
+            "shared_files in versions.yaml",
         )
