@@ -262,5 +262,7 @@ def test_a_page_knows_its_age(cache: Cache) -> None:
 
 
 @pytest.mark.integration
-def test_uv_says_which_index_it_has_built_in() -> None:
-    assert client.built_in().startswith("https://")
+def test_uv_says_which_index_it_has_built_in(cache: Cache) -> None:
+    url = client.built_in(cache)
+    assert url.startswith("https://")
+    assert client.built_in(cache) == url

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import os
 import re
 import time
@@ -181,7 +182,7 @@ def open_index(
     given = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL") or os.environ.get("PIP_INDEX_URL")
     first = [word.partition("=")[2] if re.match(r"[\w.-]+=", word) else word for word in _words("UV_INDEX")]
     default = given.partition("=")[2] if given and re.match(r"[\w.-]+=", given) else given
-    urls = [*first, *_words("UV_EXTRA_INDEX_URL"), default or built_in()]
+    urls = [*first, *_words("UV_EXTRA_INDEX_URL"), default or built_in(cache or Cache())]
     found = [_url(url) for url in urls]
     return Index(found, cache or Cache(), offline=offline, fall_back=fall_back, fresh=fresh)
 
@@ -194,8 +195,11 @@ def _url(text: str) -> str:
     return text if re.match(r"\w+://", text) else Path(text).expanduser().resolve().as_uri()
 
 
-def built_in() -> str:
-    """The index that uv uses when nothing names one: uv prints it above a resolution of nothing."""
+def built_in(cache: Cache) -> str:
+    """The index that uv uses when nothing names one: uv prints it above a resolution of nothing.
+
+    Raises EnvironmentLacksError when uv is not installed, or does not say.
+    """
     try:
         import uv  # noqa: PLC0415 - one may read a matrix without what building it needs
     except ImportError:
@@ -203,10 +207,14 @@ def built_in() -> str:
             "no package index is known: UV_DEFAULT_INDEX is not set, and uv, which has one built in, is missing",
             remedy="set UV_DEFAULT_INDEX, or install Drydock with its `build` extra",
         ) from None
+    key = f"uv {importlib.metadata.version('uv')}"
+    if known := cache.get(key):
+        return known.body.decode()
     asked = (uv.find_uv_bin(), "pip", "compile", "-", "--no-config", "--no-header", "--quiet", "--emit-index-url")
     output = process.run(asked, stdin="").output
     for line in output.splitlines():
         if line.startswith("--index-url "):
+            cache.put(key, line.split()[1].encode())
             return line.split()[1]
     raise EnvironmentLacksError(
         f"uv does not say which index it uses; it printed:\n{output}", remedy="set UV_DEFAULT_INDEX"

@@ -74,6 +74,7 @@ class Catalog:
         self.index = index
         self._given = snapshot
         self._pages: dict[str, Page] = {}
+        self._metadata: dict[tuple[str, Version, Target], Metadata | None] = {}
         self.from_snapshot: set[str] = set()
 
     @cached_property
@@ -114,6 +115,12 @@ class Catalog:
 
         Raises as Index.metadata; IndexUnreachableError only when the snapshot is silent.
         """
+        key = (name, version, target)
+        if key not in self._metadata:
+            self._metadata[key] = self._read_metadata(name, version, target)
+        return self._metadata[key]
+
+    def _read_metadata(self, name: str, version: Version, target: Target) -> Metadata | None:
         file = self.wheel(name, version, target)
         if file is None:
             return None

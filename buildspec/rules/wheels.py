@@ -35,8 +35,11 @@ def check(case: Case) -> Iterator[Finding]:
         try:
             version = asked.version or _newest_of_minor(case, asked)
             yield from _release(case, asked, version)
-            if version is not None and (found := case.catalog.metadata(asked.name, version, case.target)):
-                yield from _requirements(case, asked, version, found)
+            # What a CUDA release requires are its own parts, and there are hundreds.
+            if asked.version is not None and (
+                found := case.catalog.metadata(asked.name, asked.version, case.target)
+            ):
+                yield from _requirements(case, asked, asked.version, found)
         except NotOnIndexError as error:
             yield Finding(
                 rule="packages.exists",
