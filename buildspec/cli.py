@@ -71,7 +71,10 @@ def dispatch(argv: list[str]) -> int:
 
 def main() -> int:
     """Entry point of the console script."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A terminal that closes and a service that stops end us as Ctrl-C does: in order. nohup stays in force.
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(ending) == signal.SIG_DFL:
+            signal.signal(ending, signal.default_int_handler)
     try:
         code = dispatch(sys.argv[1:])
         sys.stdout.flush()

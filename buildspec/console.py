@@ -7,6 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,6 +22,13 @@ def note(text: str) -> None:
     console.print(f"  {text}")
 
 
+class _Detail(ProgressColumn):
+    """What a step is at, cut to the width of the terminal."""
+
+    def render(self, task: Task) -> Text:
+        return Text(str(task.fields["detail"]), style="dim", no_wrap=True, overflow="ellipsis")
+
+
 @contextlib.contextmanager
 def step(title: str) -> Iterator[Callable[[str], None]]:
     """Show a step while it runs, and one line with its seconds when it ends.
@@ -31,15 +40,11 @@ def step(title: str) -> Iterator[Callable[[str], None]]:
     def seconds() -> str:
         return f"{time.monotonic() - began:.1f} s"
 
-    with console.status(title) as status:
-
-        def detail(text: str) -> None:
-            # A terminal line holds one line: anything longer makes the spinner scroll.
-            room = max(console.width - len(title) - 20, 10)
-            status.update(f"{title} · {seconds()} · {text[:room]}")
-
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn(), _Detail())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
+        task = shown.add_task(title, total=None, detail="")
         try:
-            yield detail
+            yield lambda text: shown.update(task, detail=text)
         except BaseException as error:
             word = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
             console.print(f"✗ {title} ({word} after {seconds()})", style="red")
