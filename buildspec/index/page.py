@@ -103,7 +103,8 @@ def _json_files(url: str, body: bytes) -> list[File]:
         files.append(
             File(
                 row["filename"],
-                urllib.parse.urljoin(url, row["url"]),
+                # Joining what is whole already takes most of the time that a page takes.
+                row["url"] if "://" in row["url"] else urllib.parse.urljoin(url, row["url"]),
                 row.get("hashes", {}).get("sha256", ""),
                 row.get("requires-python") or "",
                 None if yanked is False else ("" if yanked is True else str(yanked)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -19,6 +20,7 @@ Arch = Literal["x86_64", "aarch64"]
 _OLDEST = {"x86_64": 5, "aarch64": 17}
 _ALIASES = {5: "manylinux1", 12: "manylinux2010", 17: "manylinux2014"}
 _KERNEL = "6.1"
+_EXTRA = re.compile(r'\bextra == "([^"]*)"')
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,13 @@ class Target:
         """Whether a requirement holds here, for a distribution asked for with these extras."""
         if requirement.marker is None:
             return True
-        return any(requirement.marker.evaluate({**self._environment, "extra": extra}) for extra in ("", *extras))
+        wanted = {"", *extras}
+        # ray has hundreds of requirements for extras: those for other ones need no evaluation.
+        text = str(requirement.marker)
+        named = _EXTRA.findall(text)
+        if named and " or " not in text:
+            wanted &= set(named)
+        return any(requirement.marker.evaluate({**self._environment, "extra": extra}) for extra in wanted)
 
     def __str__(self) -> str:
         return (
