@@ -74,13 +74,19 @@ def communicator_lines(rank: int, members: list[int], number: int, seed: random.
         f"0x{hash((members[0], number)) & (2**60 - 1):x}",
     )
     nodes = len({member // PER_NODE for member in members})
-    last = f"comm {address} rank {at} nranks {size} cudaDev {device} nvmlDev {device} busId {device * 0x11000 + 0x53000:x} commId {comm}"
+    last = (
+        f"comm {address} rank {at} nranks {size} cudaDev {device} nvmlDev {device} busId"
+        f" {device * 0x11000 + 0x53000:x} commId {comm}"
+    )
     yield f"{who}Using network Libfabric"
     yield f"{who}[Rank {at}] ncclCommInitRankConfig {last} - Init START"
     yield f"{who}RAS client listening socket at 127.0.0.1<28028>"
     yield f"{who}Setting affinity for GPU {device} to ffffffff,ffff0000,00000000,0000ffff"
     yield f"{who}NVLS multicast support is available on dev {device} (NVLS_NCHANNELS 16)"
-    yield f"{who}comm {address} rank {at} nRanks {size} nNodes {nodes} localRanks {size // nodes} localRank {at % (size // nodes)} MNNVL 0"
+    yield (
+        f"{who}comm {address} rank {at} nRanks {size} nNodes {nodes} localRanks {size // nodes} localRank"
+        f" {at % (size // nodes)} MNNVL 0"
+    )
     trees = " ".join(
         f"[{c}] {(at + 1) % size}/{(at + 9) % size}/-1->{at}->{(at - 1) % size}" for c in range(CHANNELS)
     )
@@ -89,25 +95,47 @@ def communicator_lines(rank: int, members: list[int], number: int, seed: random.
     after, before = members[(at + 1) % size], members[at - 1]
     for channel in range(CHANNELS):
         if before // PER_NODE != node:
-            yield f"{who}Channel {channel:02d}/0 : {(at - 1) % size}[{before % 8}] -> {at}[{device}] [receive] via NET/Libfabric/{device * 4}/GDRDMA"
+            yield (
+                f"{who}Channel {channel:02d}/0 : {(at - 1) % size}[{before % 8}] -> {at}[{device}] [receive] via"
+                f" NET/Libfabric/{device * 4}/GDRDMA"
+            )
         if after // PER_NODE != node:
-            yield f"{who}Channel {channel:02d}/0 : {at}[{device}] -> {(at + 1) % size}[{after % 8}] [send] via NET/Libfabric/{device * 4}/GDRDMA"
+            yield (
+                f"{who}Channel {channel:02d}/0 : {at}[{device}] -> {(at + 1) % size}[{after % 8}] [send] via"
+                f" NET/Libfabric/{device * 4}/GDRDMA"
+            )
         elif size > 1:
             yield f"{who}Channel {channel:02d}/0 : {at}[{device}] -> {(at + 1) % size}[{after % 8}] via P2P/CUMEM"
     yield f"{who}Connected all rings, use ring PXN 0 GDR 1"
     for channel in range(CHANNELS):
         peer = (at + 8) % size
         if nodes > 1:
-            yield f"{who}Channel {channel:02d}/0 : {at}[{device}] -> {peer}[{device}] [send] via NET/Libfabric/{device * 4}/GDRDMA"
-            yield f"{who}Channel {channel:02d}/0 : {peer}[{device}] -> {at}[{device}] [receive] via NET/Libfabric/{device * 4}/GDRDMA"
+            yield (
+                f"{who}Channel {channel:02d}/0 : {at}[{device}] -> {peer}[{device}] [send] via"
+                f" NET/Libfabric/{device * 4}/GDRDMA"
+            )
+            yield (
+                f"{who}Channel {channel:02d}/0 : {peer}[{device}] -> {at}[{device}] [receive] via"
+                f" NET/Libfabric/{device * 4}/GDRDMA"
+            )
         else:
-            yield f"{who}Channel {channel:02d}/0 : {at}[{device}] -> {(at - 1) % size}[{(device - 1) % 8}] via P2P/CUMEM"
+            yield (
+                f"{who}Channel {channel:02d}/0 : {at}[{device}] -> {(at - 1) % size}[{(device - 1) % 8}] via"
+                " P2P/CUMEM"
+            )
     yield f"{who}Connected all trees"
     yield f"{who}threadThresholds 8/8/64 | {size * 8}/8/64 | 512 | 512"
-    yield f"{who}{CHANNELS} coll channels, {CHANNELS} collnet channels, 16 nvls channels, {CHANNELS} p2p channels, 2 p2p channels per peer"
+    yield (
+        f"{who}{CHANNELS} coll channels, {CHANNELS} collnet channels, 16 nvls channels, {CHANNELS} p2p channels, 2"
+        " p2p channels per peer"
+    )
     yield f"{who}TUNER/Plugin: Using tuner plugin nccl_ofi_tuner"
     yield f"{who}ncclCommInitRankConfig {last} - Init COMPLETE"
-    yield f"{who}Init timings - ncclCommInitRankConfig: rank {at} nranks {size} total {seed.random() * 9:.2f} (kernels 0.31, alloc 1.18, bootstrap 0.22, allgathers 0.01, topo 0.77, graphs 0.02, connections 0.31, rest 0.03)"
+    yield (
+        f"{who}Init timings - ncclCommInitRankConfig: rank {at} nranks {size} total {seed.random() * 9:.2f}"
+        " (kernels 0.31, alloc 1.18, bootstrap 0.22, allgathers 0.01, topo 0.77, graphs 0.02, connections 0.31,"
+        " rest 0.03)"
+    )
 
 
 def expert_lines(rank: int, members: list[int], number: int) -> Iterator[str]:
@@ -121,7 +149,9 @@ def expert_lines(rank: int, members: list[int], number: int) -> Iterator[str]:
             if peer // PER_NODE != node:
                 back = f"{there}[{peer % PER_NODE}] -> {at}[{device}]"
                 yield f"{who}Channel {channel:02d}/1 : {ends} [send] via NET/Libfabric/{device * 4}/GDRDMA/Shared"
-                yield f"{who}Channel {channel:02d}/1 : {back} [receive] via NET/Libfabric/{device * 4}/GDRDMA/Shared"
+                yield (
+                    f"{who}Channel {channel:02d}/1 : {back} [receive] via NET/Libfabric/{device * 4}/GDRDMA/Shared"
+                )
             elif peer != rank:
                 yield f"{who}Channel {channel:02d}/1 : {ends} via P2P/CUMEM"
 
@@ -133,7 +163,9 @@ def rank_lines(rank: int, seed: random.Random) -> Iterator[str]:
     yield from communicator_lines(rank, list(range(RANKS)), 0, seed)
     yield from communicator_lines(rank, list(range(node * PER_NODE, (node + 1) * PER_NODE)), 1, seed)
     stage = node % 64
-    yield from communicator_lines(rank, list(range(rank % PER_NODE + stage * PER_NODE, RANKS, 64 * PER_NODE)), 2, seed)
+    yield from communicator_lines(
+        rank, list(range(rank % PER_NODE + stage * PER_NODE, RANKS, 64 * PER_NODE)), 2, seed
+    )
     first = node // 64 * 64
     peers = list(range(first * PER_NODE + rank % PER_NODE, (first + 64) * PER_NODE, PER_NODE))
     yield from communicator_lines(rank, peers, 3, seed)
@@ -161,8 +193,10 @@ def write_log(path: Path, size: int) -> None:
             step += 1
             for rank in range(0, RANKS, PER_NODE):
                 log.write(
-                    f"[{host(rank // PER_NODE)}:rank{rank}] iteration {step:8d}/ 500000 | consumed samples: {step * 4096:12d} | elapsed time per iteration"
-                    f" (ms): {seed.random() * 900:.1f} | learning rate: {seed.random() / 1e4:.6E} | lm loss: {seed.random() * 9:.6E} | grad norm: {seed.random():.3f} |\n"
+                    f"[{host(rank // PER_NODE)}:rank{rank}] iteration {step:8d}/ 500000 | consumed samples:"
+                    f" {step * 4096:12d} | elapsed time per iteration (ms): {seed.random() * 900:.1f} | learning"
+                    f" rate: {seed.random() / 1e4:.6E} | lm loss: {seed.random() * 9:.6E} | grad norm:"
+                    f" {seed.random():.3f} |\n"
                 )
 
 
@@ -209,14 +243,13 @@ def main() -> int:
             write_log(log, int(arguments.gigabytes * 1e9))
         timed(["grep", "-c", "NCCL", str(log)])  # reads the file into the page cache for both
         grep_seconds, _, count = timed(["grep", "-c", "NCCL", str(log)])
-        seconds, peak, verdict = timed(
-            [sys.executable, "-c", DRYDOCK, "nccl", "--expect", "efa-gdr", str(log)]
-        )
+        seconds, peak, verdict = timed([sys.executable, "-c", DRYDOCK, "nccl", "--expect", "efa-gdr", str(log)])
         grep_seconds = min(grep_seconds, timed(["grep", "-c", "NCCL", str(log)])[0])
     print(verdict.splitlines()[0] if verdict else "no verdict")
     print(f"{log.name}: {int(count)} lines with NCCL; grep -c {grep_seconds:.2f} s; drydock nccl {seconds:.2f} s")
     print(
-        f"ratio {seconds / grep_seconds:.1f} (limit 6); peak memory {peak / 1e6:.0f} MB over all processes (limit 250)"
+        f"ratio {seconds / grep_seconds:.1f} (limit 6); peak memory {peak / 1e6:.0f} MB over all processes (limit"
+        " 250)"
     )
     return 0 if seconds <= 6 * grep_seconds and peak < 250e6 else 1
 

@@ -11,12 +11,15 @@ from validate.nccl.bandwidth import check, instances, size_text
 _HEAD = """#  Rank  0 Group  0 Pid  100 on  a  device  0 [0000:53:00] NVIDIA H100 80GB HBM3
 #  Rank  8 Group  0 Pid  100 on  b  device  0 [0000:53:00] NVIDIA H100 80GB HBM3
 a:100:200 [0] NCCL INFO Using network Socket
-#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#       size         count      type   redop    root     time   algbw   busbw #wrong
 """
 
 
 def _table(busbw: float, size: int = 1 << 30, instance: str = "p5.48xlarge") -> Judgement:
-    row = f"  {size}     {size // 4}     float     sum      -1   165432    6.49   {busbw:.2f}      0   165001    6.51   {busbw - 0.1:.2f}      0\n"
+    row = (
+        f"  {size}     {size // 4}     float     sum      -1   165432    6.49   {busbw:.2f}      0   165001   "
+        f" 6.51   {busbw - 0.1:.2f}      0\n"
+    )
     return judge_text(_HEAD + row, instance=instance)
 
 
@@ -58,13 +61,19 @@ def test_instance_is_taken_from_the_log() -> None:
 
 
 def test_old_tables_and_prefixed_rows_are_read() -> None:
-    log = "[1,0]<stdout>:   536870912     134217728     float     sum    80101    6.70   12.57  2e-07    80002    6.71   12.58  2e-07\n"
+    log = (
+        "[1,0]<stdout>:   536870912     134217728     float     sum    80101    6.70   12.57  2e-07    80002   "
+        " 6.71   12.58  2e-07\n"
+    )
     (row,) = judge_text(log).bandwidth
     assert (row.size, row.busbw) == (536870912, 12.58)
 
 
 def test_one_node_measures_no_network() -> None:
-    log = "#  Rank  0 Group  0 Pid  100 on  a  device  0\na:100:200 [0] NCCL INFO Using network Socket\n" + "  1048576  262144  float  sum  -1  50.1  20.9  36.6  0  50.0  20.9  36.7  0\n"
+    log = (
+        "#  Rank  0 Group  0 Pid  100 on  a  device  0\na:100:200 [0] NCCL INFO Using network Socket\n"
+        "  1048576  262144  float  sum  -1  50.1  20.9  36.6  0  50.0  20.9  36.7  0\n"
+    )
     assert "inside one node" in judge_text(log).bandwidth_says[0]
 
 
@@ -77,6 +86,8 @@ def test_unknown_instance_names_the_nearest() -> None:
     assert len(instances()) > 20
 
 
-@pytest.mark.parametrize(("size", "text"), [(8, "8 B"), (1024, "1 KiB"), (1 << 30, "1 GiB"), (1536, "1.5 KiB"), (3 << 20, "3 MiB")])
+@pytest.mark.parametrize(
+    ("size", "text"), [(8, "8 B"), (1024, "1 KiB"), (1 << 30, "1 GiB"), (1536, "1.5 KiB"), (3 << 20, "3 MiB")]
+)
 def test_sizes_are_written_as_people_do(size: int, text: str) -> None:
     assert size_text(size) == text

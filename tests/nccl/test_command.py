@@ -33,7 +33,7 @@ def test_json_is_the_library_result(capsys: pytest.CaptureFixture[str]) -> None:
     assert dispatch(["nccl", "--json", _log("201")]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["verdict"] == "mixed"
-    assert data["hosts"] == [["efa-gdr", ["node-a"]], ["socket", ["node-b"]]]
+    assert data["hosts"] == {"efa-gdr": ["node-a"], "socket": ["node-b"]}
     assert from_json(data).cause.id == "plugin-not-found"
 
 
@@ -68,7 +68,9 @@ def test_expected_verdicts_pass(log: str, expected: str) -> None:
         ("document_readme", "efa", "does not show"),
     ],
 )
-def test_other_verdicts_are_not_proven(log: str, expected: str, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_verdicts_are_not_proven(
+    log: str, expected: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(NotProvenError, match=reason):
         dispatch(["nccl", "--expect", expected, _log(log)])
     assert capsys.readouterr().out, "the judgement is printed all the same"
@@ -117,7 +119,13 @@ def test_unknown_instance_is_bad_input() -> None:
 def test_exit_codes_and_no_tracebacks(tmp_path: Path) -> None:
     def run(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         program = "import sys; from buildspec.cli import main; sys.exit(main())"
-        return subprocess.run([sys.executable, "-c", program, "nccl", *arguments], input=given, capture_output=True, check=False, cwd=tmp_path)
+        return subprocess.run(
+            [sys.executable, "-c", program, "nccl", *arguments],
+            input=given,
+            capture_output=True,
+            check=False,
+            cwd=tmp_path,
+        )
 
     results = {
         0: run(given=path("101").read_bytes()),
@@ -134,7 +142,9 @@ def test_exit_codes_and_no_tracebacks(tmp_path: Path) -> None:
 @pytest.mark.integration
 def test_benchmark_runs_on_a_small_log(tmp_path: Path) -> None:
     script = Path(__file__).parents[2] / "benchmarks" / "nccl_log.py"
-    result = subprocess.run([sys.executable, str(script), "--gigabytes", "0.005"], capture_output=True, check=False, cwd=tmp_path)
+    result = subprocess.run(
+        [sys.executable, str(script), "--gigabytes", "0.005"], capture_output=True, check=False, cwd=tmp_path
+    )
     assert result.returncode in (0, 1), result.stderr
     assert b"efa-gdr" in result.stdout
     assert b"ratio" in result.stdout

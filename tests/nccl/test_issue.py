@@ -20,7 +20,12 @@ def _issues(nccl: str, plugin: str, libfabric: str = "2.3", extra: str = "") -> 
 @pytest.mark.parametrize(
     ("nccl", "plugin", "libfabric", "found"),
     [
-        ("2.28.3", "1.17.1", "2.3", {"plugin-1.17.1-nccl-2.28", "nccl-2.28.3-assignment-crash", "nccl-2.28-proxy-hang"}),
+        (
+            "2.28.3",
+            "1.17.1",
+            "2.3",
+            {"plugin-1.17.1-nccl-2.28", "nccl-2.28.3-assignment-crash", "nccl-2.28-proxy-hang"},
+        ),
         ("2.28.9", "1.17.2", "2.3", set()),
         ("2.29.7", "1.19.0", "2.4", {"plugin-1.19-multirecv"}),
         ("2.29.7", "1.19.2", "2.4", set()),

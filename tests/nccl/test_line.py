@@ -18,7 +18,10 @@ def _one(raw: bytes) -> tuple[str, str]:
     [
         b"h-1:10:20 [3] NCCL INFO Using network IB",
         b"[1,3]<stdout>:h-1:10:20 [3] NCCL INFO Using network IB",
-        b"(RayTrainWorker pid=7, ip=10.0.0.1) h-1:10:20 [3] NCCL INFO Using network IB [repeated 15x across cluster]",
+        (
+            b"(RayTrainWorker pid=7, ip=10.0.0.1) h-1:10:20 [3] NCCL INFO Using network IB [repeated 15x across"
+            b" cluster]"
+        ),
         b"2025-04-02T11:09:10.07Z stderr F h-1:10:20 [3] NCCL INFO Using network IB\r",
         b"\x1b[36m(pid=1)\x1b[0m h-1:10:20 [3] NCCL \x1b[32mINFO\x1b[0m Using network IB",
         b"[36m(pid=1)[0m h-1:10:20 [3] NCCL INFO Using network IB[32m [repeated 3x across cluster][0m",
@@ -42,7 +45,10 @@ def test_warning_names_its_place() -> None:
 
 
 def test_several_messages_in_one_line() -> None:
-    raw = b"h1:1:2 [0] NCCL INFO Using network Socketh2:3:4 [1] NCCL INFO Channel 00/0 : 0[0] -> 1[0] via NET/Socket/0h2:3:4 [1] NCCL INFO Connected all rings"
+    raw = (
+        b"h1:1:2 [0] NCCL INFO Using network Socketh2:3:4 [1] NCCL INFO Channel 00/0 : 0[0] -> 1[0] via"
+        b" NET/Socket/0h2:3:4 [1] NCCL INFO Connected all rings"
+    )
     assert [(found.owner, found.body) for found in messages(decode(raw))] == [
         ("h1:1:2 [0", "Using network Socket"),
         ("h2:3:4 [1", "Channel 00/0 : 0[0] -> 1[0] via NET/Socket/0"),

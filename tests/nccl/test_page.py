@@ -60,7 +60,12 @@ def test_many_hosts_are_packed() -> None:
 
 
 def test_text_from_the_log_is_escaped() -> None:
-    made = page(judge_text(b"<b>:1:2 [0] NCCL INFO Using network <script>alert(1)</script>\n<b>:1:2 [0] NCCL INFO Using network Socket\n"))
+    made = page(
+        judge_text(
+            b"<b>:1:2 [0] NCCL INFO Using network <script>alert(1)</script>\n<b>:1:2 [0] NCCL INFO Using network"
+            b" Socket\n"
+        )
+    )
     assert "<script>" not in made
     assert "&lt;b&gt;" in made
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.nccl.logs import Case, cases, path
+from tests.nccl.logs import FOLDER, Case, cases, path
 from validate.nccl import Judgement, judge_text
 from validate.nccl.line import decode, messages
 from validate.nccl.result import VERDICTS
@@ -153,15 +153,9 @@ def test_random_bytes_never_crash(data: bytes) -> None:
     assert judge_text(data).verdict in VERDICTS
 
 
-_PIECES = st.sampled_from(
-    [
-        b"h1:10:20 [0] NCCL INFO ", b"h2:11:21 [1] NCCL INFO ", b"NCCL WARN ", b"via NET/", b"Socket/0", b"Libfabric/0/GDRDMA", b"Using network ",
-        b"IB", b"comm 0x1 rank 3 nranks 8 ", b"nNodes 2", b" - Init COMPLETE", b"Channel 00/0 : 0[0] -> 1[1] [send] ", b"\n", b"\r", b"\x1b[0m",
-        b"NET/OFI Selected provider is efa", b"NCCL version ", b"init.cc:12 -> 3", b"[repeated 4x across cluster]", b"{\"busbw\": 1, \"size\": ",
-        b"1024 256 float sum -1 10.0 1.0 1.0 0", b"commId 0xab", b" ", b"0", b"\xff", b":", b"Watchdog caught collective operation timeout",
-        b"returned Connection refused, retrying (3/3)", b"```", b"# Rank 0 Pid 1 on h1 device 0",
-    ]
-)  # fmt: skip
+# One piece a line, and the bytes that stand between pieces of lines.
+_TEXTS = (FOLDER / "pieces.txt").read_bytes().splitlines()
+_PIECES = st.sampled_from([*_TEXTS, b" ", b"\n", b"\n", b"\r", b"\x1b[0m", b"\xff", b"\x00", b"```"])
 
 
 @given(st.lists(_PIECES, max_size=60))

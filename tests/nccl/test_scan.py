@@ -9,7 +9,7 @@ import pytest
 
 from validate.nccl import judge_text
 from validate.nccl import scan as scanning
-from validate.nccl.record import Job
+from validate.nccl.job import Job
 from validate.nccl.result import Judgement, to_json
 from validate.nccl.scan import scan
 
@@ -19,13 +19,23 @@ def _log(ranks: int, lines: int, seed: int = 1) -> bytes:
     chance = random.Random(seed)
     log = []
     for rank in range(ranks):
-        log.append(f"n-{rank // 8}:{100 + rank}:{500 + rank} [{rank % 8}] NCCL INFO NET/OFI Selected provider is efa, fabric is efa (found 32 nics)")
-        log.append(f"n-{rank // 8}:{100 + rank}:{500 + rank} [{rank % 8}] NCCL INFO Using network {'Socket' if rank == 3 else 'Libfabric'}")
+        log.append(
+            f"n-{rank // 8}:{100 + rank}:{500 + rank} [{rank % 8}] NCCL INFO NET/OFI Selected provider is efa,"
+            " fabric is efa (found 32 nics)"
+        )
+        log.append(
+            f"n-{rank // 8}:{100 + rank}:{500 + rank} [{rank % 8}] NCCL INFO Using network"
+            f" {'Socket' if rank == 3 else 'Libfabric'}"
+        )
     for number in range(lines):
         rank = chance.randrange(ranks)
         who = f"n-{rank // 8}:{100 + rank}:{500 + rank} [{rank % 8}] NCCL INFO Channel {number % 16:02d}/0 : "
         via = "NET/Socket/0" if rank == 3 else f"NET/Libfabric/{rank % 8 * 4}/GDRDMA"
-        log.append(f"{who}{rank}[{rank % 8}] -> {(rank + 8) % ranks}[{rank % 8}] [send] via {via}" if number % 5 else f"{who}{rank}[{rank % 8}] -> {rank + 1}[0] via P2P/CUMEM")
+        log.append(
+            f"{who}{rank}[{rank % 8}] -> {(rank + 8) % ranks}[{rank % 8}] [send] via {via}"
+            if number % 5
+            else f"{who}{rank}[{rank % 8}] -> {rank + 1}[0] via P2P/CUMEM"
+        )
         if number % 50 == 0:
             log.append(f"step {number} loss {chance.random()}")
     return "\n".join(log).encode() + b"\n"
@@ -71,7 +81,9 @@ def test_stretches_give_every_line_once() -> None:
     data = _log(32, 400)
     whole = scan(io.BytesIO(data))
     for size in (1, 7, 100, 5000, len(data)):
-        parts = [scan(io.BytesIO(data), start, min(start + size, len(data))) for start in range(0, len(data), size)]
+        parts = [
+            scan(io.BytesIO(data), start, min(start + size, len(data))) for start in range(0, len(data), size)
+        ]
         assert sum(part.lines for part in parts) == whole.lines
         if size >= 5000:
             job, first = Job(), 0
@@ -99,7 +111,11 @@ def test_log_without_newlines_is_read() -> None:
 
 
 def test_glued_lines_among_many_channels_are_not_lost() -> None:
-    data = _log(16, 3000) + b"n-1:108:508 [0] NCCL INFO Using network IBn-1:108:508 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [send] via NET/Libfabric/0/GDRDMA\n"
+    data = (
+        _log(16, 3000)
+        + b"n-1:108:508 [0] NCCL INFO Using network IBn-1:108:508 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [send]"
+        b" via NET/Libfabric/0/GDRDMA\n"
+    )
     job = Job()
     job.replay("x", 0, scan(io.BytesIO(data)).events)
     assert job.processes["n-1", "108"].chosen == "IB"

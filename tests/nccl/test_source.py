@@ -98,7 +98,12 @@ def test_stretches_without_other_cores(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(sources, "_cores", lambda: 1)
     cut = judge([tmp_path / "x.log"])
     whole = judge([path("201")])
-    assert (cut.verdict, cut.cause, cut.lines, cut.communicators) == (whole.verdict, whole.cause, whole.lines, whole.communicators)
+    assert (cut.verdict, cut.cause, cut.lines, cut.communicators) == (
+        whole.verdict,
+        whole.cause,
+        whole.lines,
+        whole.communicators,
+    )
     assert [line.line for line in cut.evidence] == [line.line for line in whole.evidence]
 
 

@@ -16,18 +16,28 @@ from validate.nccl import judge_text
 from validate.nccl import watch as watching
 from validate.nccl.watch import settled, watch
 
-START = """a:1:9 [0] NCCL INFO NET/OFI Selected provider is efa, fabric is efa (found 32 nics)
-a:1:9 [0] NCCL INFO Using network Libfabric
-a:1:9 [0] NCCL INFO ncclCommInitRankConfig comm 0x10 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 53000 commId 0xaa - Init START
-b:1:9 [0] NCCL INFO Using network Libfabric
-b:1:9 [0] NCCL INFO ncclCommInitRankConfig comm 0x20 rank 1 nranks 2 cudaDev 0 nvmlDev 0 busId 53000 commId 0xaa - Init START
-"""
-CHANNELS = """a:1:9 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/Libfabric/0/GDRDMA
-b:1:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [receive] via NET/Libfabric/0/GDRDMA
-"""
-END = """a:1:9 [0] NCCL INFO ncclCommInitRankConfig comm 0x10 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 53000 commId 0xaa - Init COMPLETE
-b:1:9 [0] NCCL INFO ncclCommInitRankConfig comm 0x20 rank 1 nranks 2 cudaDev 0 nvmlDev 0 busId 53000 commId 0xaa - Init COMPLETE
-"""
+_COMM = (
+    "ncclCommInitRankConfig comm 0x{host}0 rank {rank} nranks 2 cudaDev 0 nvmlDev 0"
+    " busId 53000 commId 0xaa - Init {phase}"
+)
+
+
+def _lines(*bodies: str) -> str:
+    """Bodies as both hosts print them."""
+    written = ""
+    for rank, host in enumerate("ab"):
+        for body in bodies:
+            written += f"{host}:1:9 [0] NCCL INFO {body.format(host=host, rank=rank, peer=1 - rank)}\n"
+    return written
+
+
+START = _lines(
+    "NET/OFI Selected provider is efa, fabric is efa (found 32 nics)",
+    "Using network Libfabric",
+    _COMM.replace("{phase}", "START"),
+)
+CHANNELS = _lines("Channel 00/0 : {peer}[0] -> {rank}[0] [receive] via NET/Libfabric/0/GDRDMA")
+END = _lines(_COMM.replace("{phase}", "COMPLETE"))
 
 
 def test_settled_needs_channels_of_connected_ranks() -> None:
@@ -38,7 +48,9 @@ def test_settled_needs_channels_of_connected_ranks() -> None:
 
 
 def test_settled_waits_for_ranks_that_may_come() -> None:
-    half = judge_text("".join(line + "\n" for line in (START + CHANNELS + END).splitlines() if line.startswith("a:")))
+    half = judge_text(
+        "".join(line + "\n" for line in (START + CHANNELS + END).splitlines() if line.startswith("a:"))
+    )
     assert not settled(half, quiet=False)
     assert settled(half, quiet=True)
 
@@ -71,7 +83,9 @@ def test_growing_file_ends_when_certain(tmp_path: Path) -> None:
     judgement = watch([log], timeout=20)
     writer.join()
     assert (judgement.verdict, judgement.certain) == ("efa-gdr", True)
-    assert [rank.channels for comm in judgement.communicators for rank in comm.ranks] == [(("NET/Libfabric/GDRDMA", 1),)] * 2
+    assert [rank.channels for comm in judgement.communicators for rank in comm.ranks] == [
+        (("NET/Libfabric/GDRDMA", 1),)
+    ] * 2
 
 
 def test_file_that_was_cut_is_read_anew(tmp_path: Path) -> None:
@@ -89,8 +103,13 @@ def test_file_that_was_cut_is_read_anew(tmp_path: Path) -> None:
 
 
 def test_new_files_of_a_folder_join(tmp_path: Path) -> None:
-    (tmp_path / "rank0.log").write_text("".join(line + "\n" for line in (START + CHANNELS + END).splitlines() if line[0] == "a"))
-    writer = _write_slowly(tmp_path / "rank1.log", ["".join(line + "\n" for line in (START + CHANNELS + END).splitlines() if line[0] == "b")])
+    (tmp_path / "rank0.log").write_text(
+        "".join(line + "\n" for line in (START + CHANNELS + END).splitlines() if line[0] == "a")
+    )
+    writer = _write_slowly(
+        tmp_path / "rank1.log",
+        ["".join(line + "\n" for line in (START + CHANNELS + END).splitlines() if line[0] == "b")],
+    )
     judgement = watch([tmp_path], timeout=20)
     writer.join()
     assert len(judgement.files) == 2
@@ -99,7 +118,7 @@ def test_new_files_of_a_folder_join(tmp_path: Path) -> None:
 def test_timeout_says_what_is_known(tmp_path: Path) -> None:
     log = tmp_path / "job.log"
     log.write_text(START)
-    with pytest.raises(NotProvenError, match="no certain verdict within 0.1 seconds; so far: efa"):
+    with pytest.raises(NotProvenError, match=r"no certain verdict within 0\.1 seconds; so far: efa"):
         watch([log], timeout=0.1)
 
 

@@ -14,8 +14,10 @@ ApplicationFact: TypeAlias = tuple[
 
 # Every line that says something holds one of these; letters only, as in wording.DECISIVE_WORDS.
 TRIGGER = re.compile(
-    r"NCCL|nccl|busbw|bus_bw|bfloat|float|int8|uint8|int32|uint32|int64|half|double|Group|on \S+ device|```|[Ss]hould (?:see|show|contain|print|look)"
-    r"|[Ll]ook for|[Ee]xpected (?:output|log)|[Yy]ou (?:will|can|should)|provider efa|remote process exited|[Ww]atchdog caught|^#{1,5} [A-Z]|^ *[-*] `"
+    r"NCCL|nccl|busbw|bus_bw|bfloat|float|int8|uint8|int32|uint32|int64|half|double|Group|on \S+"
+    r" device|```|[Ss]hould (?:see|show|contain|print|look)"
+    r"|[Ll]ook for|[Ee]xpected (?:output|log)|[Yy]ou (?:will|can|should)|provider efa|remote process"
+    r" exited|[Ww]atchdog caught|^#{1,5} [A-Z]|^ *[-*] `"
 )
 _VERSION = re.compile(r"(?:^|[\s|\]:>\)])(?P<lib>[NR])CCL version ?:? ?(?P<version>\d+\.\d+[\w.+:-]*)")
 _FAILURE = re.compile(
@@ -31,7 +33,8 @@ _TIMEOUT = re.compile(
     r"[Ww]atchdog caught collective operation timeout|Collective \w+ timeout|Timeout at NCCL work"
 )
 _DOC = re.compile(
-    r"^```|^\s*#{1,5} [A-Z][a-z]+ [a-z]+|[Ss]hould (?:see|show|contain|print|look)|[Ll]ook for|[Ee]xpected (?:output|log)"
+    r"^```|^\s*#{1,5} [A-Z][a-z]+ [a-z]+|[Ss]hould (?:see|show|contain|print|look)|[Ll]ook for|[Ee]xpected"
+    r" (?:output|log)"
     r"|[Yy]ou (?:will|can|should) |^ *[-*] `"
 )
 _TEST_HEADER = re.compile(

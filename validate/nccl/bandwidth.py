@@ -69,14 +69,23 @@ def compare(rows: list[Bandwidth], instance: str, *, multi_node: bool | None) ->
         )
     if row.size < facts["big_message"]:
         return (
-            f"{what}. {can}. Messages below {size_text(facts['big_message'])} are bound by latency: run up to 1 GiB to judge the network.",
+            (
+                f"{what}. {can}. Messages below {size_text(facts['big_message'])} are bound by latency: run up to"
+                " 1 GiB to judge the network."
+            ),
         )
     if row.busbw >= floor:
         return (f"{what}. {can}: this is what EFA gives.",)
     if row.busbw <= tcp * 1.1 and tcp < floor:
         return (
-            f"{what}: that is what TCP gives (one interface of {rates['tcp_gbps']} Gbit/s, {tcp:g} GB/s at most). {can}; expect {floor:g} GB/s or more.",
+            (
+                f"{what}: that is what TCP gives (one interface of {rates['tcp_gbps']} Gbit/s, {tcp:g} GB/s at"
+                f" most). {can}; expect {floor:g} GB/s or more."
+            ),
         )
     return (
-        f"{what}: less than expected. {can}; below {floor:g} GB/s ({facts['floor']:.0%} of it) look for missing EFA interfaces, no GPUDirect RDMA, or ranks on a slower network.",
+        (
+            f"{what}: less than expected. {can}; below {floor:g} GB/s ({facts['floor']:.0%} of it) look for"
+            " missing EFA interfaces, no GPUDirect RDMA, or ranks on a slower network."
+        ),
     )

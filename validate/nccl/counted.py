@@ -8,11 +8,14 @@ from typing import Final
 from validate.nccl.line import decode
 from validate.nccl.wording import Kind
 
-__all__ = ["ENDS", "TEXT", "WITH_TEXT", "Wording", "owner_of", "process_of"]
+__all__ = ["CHANNEL_HEAD", "ENDS", "TAIL", "TEXT", "WITH_TEXT", "Wording", "owner_of", "process_of"]
 
 # So much of a line is kept as evidence, and for so many owners of one wording.
 TEXT: Final = 320
 WITH_TEXT: Final = 64
+# So many last bytes of a line tell which wording it is.
+TAIL: Final = 24
+CHANNEL_HEAD: Final = b"] NCCL INFO Channel"
 ENDS: Final = re.compile(rb"(\d+)(?:\[\w+\])? -> (\d+)(?:\[\w+\])? (\[r)?")
 _OWNER = re.compile(rb"([^\s:|()\[\]{}<>\"'`/,;=]+:\d+:\d+ \[-?\d+\] NCCL INFO )")
 _CHANNEL: Final = b"Channel"

@@ -34,5 +34,5 @@ def require(judgement: Judgement, expected: Verdict) -> None:
     found = f"expected {expected}, found {judgement.verdict}: {HEADLINES[judgement.verdict]}"
     if judgement.verdict == "unknown":
         found = f"expected {expected}, but the log does not show which network was used"
-    where = f"; see {one_line(judgement.evidence[0])}" if judgement.evidence else ""
+    where = f" See {one_line(judgement.evidence[0])}" if judgement.evidence else ""
     raise NotProvenError(found, why=judgement.cause.sentence + where, remedy=judgement.cause.remedy)

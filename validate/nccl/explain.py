@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from validate.nccl.cause import KnownCause, known, sign
+from validate.nccl.job import Job
 from validate.nccl.network import is_tcp
-from validate.nccl.record import Job, Process, Sign
+from validate.nccl.process import Process, Sign
 from validate.nccl.result import Cause, Evidence, Verdict
 from validate.nccl.verdict import Decision, Member
 

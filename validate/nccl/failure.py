@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from validate.nccl.cause import known
-from validate.nccl.record import Process, Sign
+from validate.nccl.process import Process, Sign
 
 __all__ = ["Failure", "failure_of"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from validate.nccl.record import CommRank, Process
+from validate.nccl.process import CommRank, Process
 
 __all__ = ["ONE_NODE", "Group", "group"]
 

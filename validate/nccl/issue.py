@@ -12,7 +12,8 @@ import yaml
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from validate.nccl.record import Job, Process
+from validate.nccl.job import Job
+from validate.nccl.process import Process
 from validate.nccl.result import Issue
 
 __all__ = ["of"]

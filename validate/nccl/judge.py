@@ -10,7 +10,7 @@ from pathlib import Path
 
 from validate.nccl import bandwidth, issue
 from validate.nccl.explain import explain
-from validate.nccl.record import Job
+from validate.nccl.job import Job
 from validate.nccl.result import VERDICTS, Judgement, Verdict
 from validate.nccl.scan import Found, scan
 from validate.nccl.source import find, read_all
@@ -122,7 +122,8 @@ def _notes(job: Job, verdict: str) -> tuple[str, ...]:
     notes = []
     if job.folded:
         notes.append(
-            "Ray folded equal lines of several processes into one, so counts and hosts are incomplete; RAY_DEDUP_LOGS=0 shows all."
+            "Ray folded equal lines of several processes into one, so counts and hosts are incomplete;"
+            " RAY_DEDUP_LOGS=0 shows all."
         )
     if job.sampled:
         notes.append(
@@ -130,7 +131,8 @@ def _notes(job: Job, verdict: str) -> tuple[str, ...]:
         )
     if job.timeouts and verdict != "unknown":
         notes.append(
-            f"A collective timed out ({job.timeouts[0].file}:{job.timeouts[0].line}); that alone says nothing about the network."
+            f"A collective timed out ({job.timeouts[0].file}:{job.timeouts[0].line}); that alone says nothing"
+            " about the network."
         )
     if len(job.versions) > 1:
         notes.append(f"Several NCCL versions in one log: {', '.join(sorted(job.versions))}.")

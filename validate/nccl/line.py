@@ -19,7 +19,8 @@ _COLOUR = re.compile(
 _ANY_COLOUR = re.compile(r"\[[0-9;]{0,11}m")
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?=[A-Za-z<|]|\s|\])")
 _HEAD = re.compile(
-    r"(?P<host><[^<>:]{1,60}>|\[[\w .-]{1,60}\](?=:)|[^\s:|()\[\]{}<>\"'`/,;=]*):(?P<pid>\d+):(?P<tid>\d+) ?\[(?P<device>-?\d+)\] "
+    r"(?P<host><[^<>:]{1,60}>|\[[\w .-]{1,60}\](?=:)|[^\s:|()\[\]{}<>\"'`/,;=]*):(?P<pid>\d+):(?P<tid>\d+)"
+    r" ?\[(?P<device>-?\d+)\] "
     r"(?:NCCL (?P<level>INFO|TRACE|CALL|ABORT|VERSION) |"
     r"(?:\d+\.\d+ )?(?P<where>(?:(?!\[-?\d+\] )[^\n]){0,200}?:-?\d+) NCCL (?P<loud>WARN|INFO|TRACE|ERROR) )"
 )
@@ -32,11 +33,13 @@ _LOOSE_PREFIX = re.compile(
 # Someone shows the message instead of printing it.
 _SHOWN = re.compile(
     r"(?:^|[\s;|&(])(?:echo|printf|e?grep|rg|awk|sed|assert|print)\b|^\s*\++ |^\s*(?:#(?! ?MAGIC)|//|--|;)"
-    r"|\b(?:look for|expect(?:ed)?|should|for example|example|e\.g\.|must (?:see|contain)|such as|good|bad|instead of)\b",
+    r"|\b(?:look for|expect(?:ed)?|should|for example|example|e\.g\.|must (?:see|contain)|such as|good|bad|instead"
+    r" of)\b",
     re.IGNORECASE,
 )
 _TRAILER = re.compile(
-    r"(?:\s*\[repeated \d+x across cluster\][^\n]*|\s*\[cite: ?[\d, ]+\]|\s*\((?:\.\.\.|\u2026)\)|[\s|`\\]+|(?:\\n)?\",\"\w+\":.*)+$"
+    r"(?:\s*\[repeated \d+x across cluster\][^\n]*|\s*\[cite: ?[\d,"
+    r" ]+\]|\s*\((?:\.\.\.|\u2026)\)|[\s|`\\]+|(?:\\n)?\",\"\w+\":.*)+$"
 )
 _FOLDED = re.compile(r"\[repeated (\d+)x across cluster\]")
 # The end of one message glued to the host name of the next.

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from validate.nccl.record import CommRank, Process
+from validate.nccl.process import CommRank, Process
 from validate.nccl.result import Evidence, Verdict
 
 __all__ = ["Family", "Use", "family_of", "is_tcp", "use_of"]

@@ -14,19 +14,35 @@ __all__ = ["page"]
 _MOST_COMMUNICATORS = 40
 
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --paper: #ffffff; --line: #d0d7de; --box: #f6f8fa; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9198a1; --paper: #0d1117; --line: #30363d; --box: #161b22; } }
+:root { color-scheme: light dark;
+  --ink: #1b1f24; --soft: #57606a; --paper: #ffffff; --line: #d0d7de; --box: #f6f8fa; }
+@media (prefers-color-scheme: dark) { :root {
+  --ink: #e6edf3; --soft: #9198a1; --paper: #0d1117; --line: #30363d; --box: #161b22; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 62rem; padding: 1rem; font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); }
-h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0 1rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
-.verdict { display: inline-block; padding: .1rem .6rem; border-radius: .4rem; color: #fff; font-family: ui-monospace, monospace; margin-right: .5rem; }
-dl { display: grid; grid-template-columns: minmax(4.5rem, auto) 1fr; gap: .3rem 1rem; margin: 0; } dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
-ol { list-style: none; margin: 0; padding: 0; } li { border-left: 3px solid var(--line); padding: .3rem .6rem; margin: .4rem 0; background: var(--box); }
-code { font: 13px/1.45 ui-monospace, monospace; overflow-wrap: anywhere; } .at { color: var(--soft); display: block; font-size: 12px; }
-table { border-collapse: collapse; width: 100%; font-size: 14px; } th, td { text-align: left; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }
-td.n, th.n { text-align: right; white-space: nowrap; } th { color: var(--soft); font-weight: 600; }
-svg { max-width: min(100%, 44rem); height: auto; display: block; } svg text { fill: var(--ink); font: 12px ui-monospace, monospace; } a { color: inherit; }
-.key { display: flex; flex-wrap: wrap; gap: .3rem 1rem; margin: .5rem 0; font-size: 14px; } .key i { display: inline-block; width: .9rem; height: .9rem; border-radius: .2rem; vertical-align: -.1rem; margin-right: .35rem; }
+body { margin: 0 auto; max-width: 62rem; padding: 1rem; font: 16px/1.5 system-ui, sans-serif;
+  color: var(--ink); background: var(--paper); }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0 1rem; }
+h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
+.verdict { display: inline-block; padding: .1rem .6rem; border-radius: .4rem; margin-right: .5rem;
+  color: #fff; font-family: ui-monospace, monospace; }
+dl { display: grid; grid-template-columns: minmax(4.5rem, auto) 1fr; gap: .3rem 1rem; margin: 0; }
+dt { color: var(--soft); }
+dd { margin: 0; overflow-wrap: anywhere; }
+ol { list-style: none; margin: 0; padding: 0; }
+li { border-left: 3px solid var(--line); padding: .3rem .6rem; margin: .4rem 0; background: var(--box); }
+code { font: 13px/1.45 ui-monospace, monospace; overflow-wrap: anywhere; }
+.at { color: var(--soft); display: block; font-size: 12px; overflow-wrap: anywhere; }
+table { border-collapse: collapse; width: 100%; font-size: 14px; }
+th, td { text-align: left; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid var(--line);
+  vertical-align: top; overflow-wrap: anywhere; }
+th { color: var(--soft); font-weight: 600; }
+td.n, th.n { text-align: right; white-space: nowrap; }
+svg { max-width: min(100%, 44rem); height: auto; display: block; }
+svg text { fill: var(--ink); font: 12px ui-monospace, monospace; }
+a { color: inherit; }
+.key { display: flex; flex-wrap: wrap; gap: .3rem 1rem; margin: .5rem 0; font-size: 14px; }
+.key i { display: inline-block; width: .9rem; height: .9rem; border-radius: .2rem; margin-right: .35rem;
+  vertical-align: -.1rem; }
 """
 
 
@@ -35,9 +51,15 @@ def page(judgement: Judgement) -> str:
     verdict = judgement.verdict
     parts = [
         "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">',
+        (
+            '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,'
+            ' initial-scale=1">'
+        ),
         f"<title>{escape(verdict)}: which network did NCCL use?</title><style>{_STYLE}</style></head><body>",
-        f'<h1><span class="verdict" style="background:{COLOURS[verdict]}">{escape(verdict)}</span>{escape(HEADLINES[verdict])}</h1>',
+        (
+            '<h1><span class="verdict"'
+            f' style="background:{COLOURS[verdict]}">{escape(verdict)}</span>{escape(HEADLINES[verdict])}</h1>'
+        ),
         "<dl>",
         _pair("Why", f"{escape(judgement.cause.sentence)} <code>{escape(judgement.cause.id)}</code>"),
         _pair("Do", escape(judgement.cause.remedy)),
@@ -45,7 +67,8 @@ def page(judgement: Judgement) -> str:
         _pair(
             "Seen in",
             escape(
-                f"{', '.join(judgement.files[:6])}{' …' if len(judgement.files) > 6 else ''}; {judgement.lines} lines"
+                f"{', '.join(judgement.files[:6])}{' …' if len(judgement.files) > 6 else ''}; {judgement.lines}"
+                " lines"
             ),
         ),
     ]
@@ -104,12 +127,17 @@ def _bandwidth(judgement: Judgement) -> list[str]:
     parts = ["<h2>Bus bandwidth</h2>", *(f"<p>{escape(sentence)}</p>" for sentence in judgement.bandwidth_says)]
     top = max(row.busbw for row in judgement.bandwidth) or 1.0
     parts.append(
-        '<table><tr><th>collective</th><th class="n">size</th><th class="n">GB/s</th><th style="width:45%"></th></tr>'
+        '<table><tr><th>collective</th><th class="n">size</th><th class="n">GB/s</th><th'
+        ' style="width:45%"></th></tr>'
     )
     for row in judgement.bandwidth:
-        bar = f'<svg viewBox="0 0 100 8" preserveAspectRatio="none" height="10" width="100%"><rect width="{row.busbw / top * 100:.1f}" height="8" fill="{COLOURS["efa-gdr"]}"/></svg>'
+        bar = (
+            '<svg viewBox="0 0 100 8" preserveAspectRatio="none" height="10" width="100%"><rect'
+            f' width="{row.busbw / top * 100:.1f}" height="8" fill="{COLOURS["efa-gdr"]}"/></svg>'
+        )
         parts.append(
-            f'<tr><td>{escape(row.collective or "")}</td><td class="n">{size_text(row.size)}</td><td class="n">{row.busbw:.2f}</td><td>{bar}</td></tr>'
+            f'<tr><td>{escape(row.collective or "")}</td><td class="n">{size_text(row.size)}</td><td'
+            f' class="n">{row.busbw:.2f}</td><td>{bar}</td></tr>'
         )
     parts.append("</table>")
     return parts
@@ -120,7 +148,10 @@ def _communicators(judgement: Judgement) -> list[str]:
         return []
     parts = [
         f"<h2>Communicators: {len(judgement.communicators)}</h2>",
-        "<table><tr><th>id</th><th>verdict</th><th class='n'>ranks</th><th class='n'>seen</th><th>channels over a network</th></tr>",
+        (
+            "<table><tr><th>id</th><th>verdict</th><th class='n'>ranks</th><th class='n'>seen</th><th>channels"
+            " over a network</th></tr>"
+        ),
     ]
     biggest = sorted(judgement.communicators, key=lambda comm: (-(comm.size or 0), comm.id))
     for comm in biggest[:_MOST_COMMUNICATORS]:
@@ -128,9 +159,11 @@ def _communicators(judgement: Judgement) -> list[str]:
         for rank in comm.ranks:
             for name, count in rank.channels:
                 used[name] = used.get(name, 0) + count
-        channels = ", ".join(f"{count} × {name}" for name, count in sorted(used.items()))
+        channels = ", ".join(f"{count} x {name}" for name, count in sorted(used.items()))
         parts.append(
-            f'<tr><td><code>{escape(comm.id)}</code></td><td>{comm.verdict}</td><td class="n">{comm.size or "?"}</td><td class="n">{len(comm.ranks)}</td><td>{escape(channels)}</td></tr>'
+            f"<tr><td><code>{escape(comm.id)}</code></td><td>{comm.verdict}</td><td"
+            f' class="n">{comm.size or "?"}</td><td'
+            f' class="n">{len(comm.ranks)}</td><td>{escape(channels)}</td></tr>'
         )
     parts.append("</table>")
     if len(biggest) > _MOST_COMMUNICATORS:

@@ -58,7 +58,10 @@ def picture(judgement: Judgement) -> str:
     title = f"{sum(counts.values())} ranks on {len(hosts)} hosts: " + ", ".join(
         f"{count} {name}" for name, count in counts.items()
     )
-    return f'<div class="key">{key}</div>\n<svg viewBox="0 0 {_WIDTH} {height}" role="img"><title>{escape(title)}</title>{body}</svg>'
+    return (
+        f'<div class="key">{key}</div>\n<svg viewBox="0 0 {_WIDTH} {height}"'
+        f' role="img"><title>{escape(title)}</title>{body}</svg>'
+    )
 
 
 def _hosts(judgement: Judgement) -> dict[str, dict[str, tuple[Verdict, Rank]]]:
@@ -77,7 +80,10 @@ def _hosts(judgement: Judgement) -> dict[str, dict[str, tuple[Verdict, Rank]]]:
 def _square(x: int, y: int, host: str, verdict: Verdict, rank: Rank) -> str:
     number = f"rank {rank.rank}" if rank.rank is not None else "rank unknown"
     says = f"{host or 'host unknown'}, GPU {rank.device}, {number}: {verdict}"
-    return f'<rect x="{x}" y="{y}" width="{_SQUARE}" height="{_SQUARE}" rx="3" fill="{COLOURS[verdict]}"><title>{escape(says)}</title></rect>'
+    return (
+        f'<rect x="{x}" y="{y}" width="{_SQUARE}" height="{_SQUARE}" rx="3"'
+        f' fill="{COLOURS[verdict]}"><title>{escape(says)}</title></rect>'
+    )
 
 
 def _labelled(hosts: dict[str, dict[str, tuple[Verdict, Rank]]]) -> tuple[str, int]:

@@ -84,9 +84,8 @@ def _facts(judgement: Judgement) -> list[str]:
     nodes = {True: "several nodes", False: "one node", None: "the log does not say how many nodes"}[
         judgement.multi_node
     ]
-    lines = [
-        f"  job     {nodes}; {judgement.lines} lines in {len(judgement.files)} file{'s' if len(judgement.files) != 1 else ''}"
-    ]
+    files = f"{len(judgement.files)} file{'s' if len(judgement.files) != 1 else ''}"
+    lines = [f"  job     {nodes}; {judgement.lines} lines in {files}"]
     versions = [
         f"{name} {', '.join(found)}"
         for name, found in (

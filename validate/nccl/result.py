@@ -9,8 +9,18 @@ from typing import Any, Literal, TypeAlias, get_args
 from buildspec.errors import BadInputError
 
 __all__ = [
-    "VERDICTS", "Bandwidth", "Cause", "Communicator", "Evidence", "Issue", "Judgement", "Rank", "Verdict", "from_json", "to_json",
-]  # fmt: skip
+    "VERDICTS",
+    "Bandwidth",
+    "Cause",
+    "Communicator",
+    "Evidence",
+    "Issue",
+    "Judgement",
+    "Rank",
+    "Verdict",
+    "from_json",
+    "to_json",
+]
 
 Verdict: TypeAlias = Literal[
     "efa", "efa-gdr", "ib", "ib-gdr", "roce", "socket", "other-plugin", "intra-node", "mixed", "failed", "unknown"
@@ -52,7 +62,7 @@ class Rank:
     """What one rank of one communicator did. Empty strings and None where the log does not say.
 
     `channels` counts channels to other ranks over a network, by transport (`NET/Libfabric/GDRDMA`); in logs with
-    more than 100,000 channel lines it counts a sample;
+    more than 100,000 channel lines it counts a sample. `nics` is what NCCL or the plugin printed of its devices;
     `chosen` is the network that NCCL named as its choice; `gdr` is GPUDirect RDMA.
     """
 
@@ -63,6 +73,7 @@ class Rank:
     verdict: Verdict
     version: str
     plugin: str
+    plugin_version: str
     libfabric: str
     provider: str
     fabric: str
@@ -128,6 +139,8 @@ class Judgement:
 
 
 SCHEMA = 1
+# Pairs in Python, since they are immutable; objects in JSON, since they are easier to ask.
+_OBJECTS = {"hosts", "channels", "network_channels", "intra_node_channels"}
 _NESTED: dict[str, Any] = {
     "cause": Cause,
     "evidence": Evidence,
@@ -141,7 +154,17 @@ _NESTED: dict[str, Any] = {
 
 def to_json(judgement: Judgement) -> dict[str, Any]:
     """Make plain dicts and lists, ready for json.dumps; `schema` says which version of this shape it is."""
-    return {"schema": SCHEMA, **dataclasses.asdict(judgement)}
+    return {"schema": SCHEMA, **_plain(dataclasses.asdict(judgement))}
+
+
+def _plain(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: dict(value) if key in _OBJECTS else _plain_value(value) for key, value in data.items()}
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _plain(value)
+    return [_plain_value(item) for item in value] if isinstance(value, tuple) else value
 
 
 def from_json(data: dict[str, Any]) -> Judgement:
@@ -168,6 +191,8 @@ def _value(key: str, value: Any) -> Any:
             if isinstance(value, list | tuple)
             else _make(_NESTED[key], value)
         )
+    if key in _OBJECTS and isinstance(value, dict):
+        return tuple((name, _value("", item)) for name, item in value.items())
     if isinstance(value, list):
         return tuple(_value("", item) for item in value)
     return value

@@ -1,4 +1,4 @@
-"""Where logs come from: files, folders, globs, standard input; plain, gz or zst; big files in parallel stretches."""
+"""Where logs come from: files, folders, globs, standard input; plain, gz or zst; big files in stretches."""
 
 from __future__ import annotations
 
@@ -74,11 +74,7 @@ def _open(name: str) -> Iterator[tuple[BinaryIO, bool]]:
     if name == STDIN:
         yield sys.stdin.buffer, False
         return
-    try:
-        raw = Path(name).open("rb")
-    except OSError as error:
-        raise BadInputError(f"{name}: cannot be read: {error.strerror}") from error
-    with raw:
+    with _raw(name) as raw:
         magic = raw.read(4) if raw.seekable() else b""
         if raw.seekable():
             raw.seek(0)
@@ -90,6 +86,13 @@ def _open(name: str) -> Iterator[tuple[BinaryIO, bool]]:
                 yield unpacked_zst, False
         else:
             yield raw, raw.seekable()
+
+
+def _raw(name: str) -> BinaryIO:
+    try:
+        return Path(name).open("rb")
+    except OSError as error:
+        raise BadInputError(f"{name}: cannot be read: {error.strerror}") from error
 
 
 @contextmanager

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from validate.nccl.failure import Failure, failure_of
 from validate.nccl.group import ONE_NODE, Group, group
+from validate.nccl.job import Job
 from validate.nccl.network import Use, use_of
-from validate.nccl.record import CommRank, Job, Process, channel_name
+from validate.nccl.process import CommRank, Process, channel_name
 from validate.nccl.result import Communicator, Rank, Verdict
 
 __all__ = ["Decision", "Member", "communicators", "decide"]
@@ -202,11 +203,12 @@ def _rank(member: Member) -> Rank:
         rank=rank.rank,
         verdict=member.verdict,
         version=process.version,
-        plugin=process.plugin,
+        plugin="aws-ofi-nccl" if process.plugin or process.provider else process.loaded,
+        plugin_version=process.plugin,
         libfabric=process.libfabric,
         provider=process.provider,
         fabric=process.fabric,
-        nics=process.nics,
+        nics=process.nics or process.interfaces,
         chosen=rank.choice or process.chosen,
         gdr=use.gdr if use.shown or rank.gdr is not None else None,
         connected=rank.connected,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from buildspec.errors import NotProvenError
 from validate.nccl import bandwidth
+from validate.nccl.job import Job
 from validate.nccl.judge import conclude, take
-from validate.nccl.record import Job
 from validate.nccl.result import Judgement
 from validate.nccl.scan import Scan
 from validate.nccl.source import STDIN, find
@@ -61,11 +61,9 @@ def watch(logs: Sequence[str | Path], *, instance: str = "", timeout: float | No
     began = last_news = time.monotonic()
     while True:
         ended = list(tails) == [STDIN] and _read_stdin(job, tails[STDIN])
-        news = (
-            ended
-            or any([_read_file(job, tail) for tail in tails.values() if tail.name != STDIN])
-            or (STDIN in tails and tails[STDIN].lines > 0)
-        )
+        # Every file is read, also after one that has grown.
+        grown = [_read_file(job, tail) for tail in tails.values() if tail.name != STDIN]
+        news = ended or any(grown) or (STDIN in tails and tails[STDIN].lines > 0)
         now = time.monotonic()
         if news:
             last_news = now

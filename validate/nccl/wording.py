@@ -11,20 +11,42 @@ from validate.nccl.line import Message
 __all__ = ["DECISIVE_WORDS", "Fact", "Kind", "read", "transport"]
 
 Kind: TypeAlias = Literal[
-    "net", "intra", "choice", "provider", "plugin", "libfabric", "version", "devices", "socket", "comm", "rings",
-    "ranks", "other", "aws", "env", "sign", "warn", "trail", "loaded",
-]  # fmt: skip
+    "net",
+    "intra",
+    "comm",
+    "choice",
+    "rings",
+    "provider",
+    "devices",
+    "socket",
+    "other",
+    "version",
+    "plugin",
+    "libfabric",
+    "loaded",
+    "aws",
+    "env",
+    "ranks",
+    "sign",
+    "warn",
+    "trail",
+]
 Fact: TypeAlias = tuple[Kind, tuple[str, ...]]
 
 # Every message that says something holds one of these; letters only, so that a line's letters alone can decide.
 DECISIVE_WORDS = re.compile(
-    r" via |WARN|ERROR|[Uu]sing (?:internal )?[Nn]etwork|NET plugin|[Pp]rovider|aws-ofi-nccl|Libfabric version|CCL version|"
-    r"NET/(?:IB|Socket|FastSocket|FasTrak|GPUDirectTCPX|gIB|TCPX|UCX)|NET/Plugin|NET/OFI (?:No|Only|Unable|Failed|Could|OFI|Running|Setting provider|Configuring|Plugin)|"
-    r"comm 0x|Connected all rings|set by environment|lib\w*\.so|(?:net|NET|P2P|network|external) plugin |Plugin Path|GPU Direct RDMA|"
-    r"\.(?:cc|c|h|cpp|cu):\d+ -> |retrying|[Mm]ismatch|error|[Ff]ailed|not found|/dev/shm|Channel \d+/\d+ :\s+\d+\s+\d"
+    r" via |WARN|ERROR|[Uu]sing (?:internal )?[Nn]etwork|NET plugin|[Pp]rovider|aws-ofi-nccl|Libfabric version|CCL"
+    r" version|"
+    r"NET/(?:IB|Socket|FastSocket|FasTrak|GPUDirectTCPX|gIB|TCPX|UCX)|NET/Plugin|NET/OFI"
+    r" (?:No|Only|Unable|Failed|Could|OFI|Running|Setting provider|Configuring|Plugin)|"
+    r"comm 0x|Connected all rings|set by environment|lib\w*\.so|(?:net|NET|P2P|network|external) plugin |Plugin"
+    r" Path|GPU Direct RDMA|"
+    r"\.(?:cc|c|h|cpp|cu):\d+ -> |retrying|[Mm]ismatch|error|[Ff]ailed|not found|/dev/shm|Channel \d+/\d+"
+    r" :\s+\d+\s+\d"
 )
 _CHANNEL = re.compile(
-    r"(?:Channel|Ring|Tree|CollNet(?: \w+)?|NVLS) [\d/]+ ?: ?(?:(?P<src>\d+)(?:\[\w+\])?)?(?: -> (?P<dst>\d+)(?:\[\w+\])?)? ?"
+    r"(?:Channel|Ring|Tree|CollNet(?: \w+)?|NVLS) [\d/]+ ?: ?(?:(?P<src>\d+)(?:\[\w+\])?)?(?: ->"
+    r" (?P<dst>\d+)(?:\[\w+\])?)? ?"
     r"(?:\[(?P<way>send|receive)\] )?via (?P<via>.+)"
 )
 _VIA_NET = re.compile(
@@ -33,10 +55,12 @@ _VIA_NET = re.compile(
 )
 _VIA_INTRA = re.compile(r"(P2P/(?:IPC|CUMEM|direct pointer|indirect|\w+)|SHM|direct shared memory|NVLS|P2P)")
 _CHOICE = re.compile(
-    r"(?:Using (?:internal )?[Nn]etwork|Assigned NET plugin) (?!plugin)(?P<name>[A-Za-z][\w +-]*?)(?: to comm)?\.?$"
+    r"(?:Using (?:internal )?[Nn]etwork|Assigned NET plugin) (?!plugin)(?P<name>[A-Za-z][\w +-]*?)(?: to"
+    r" comm)?\.?$"
 )
 _PROVIDER = re.compile(
-    r"NET/OFI Selected [Pp]rovider is (?P<name>[\w;.-]+)(?:, fabric is (?P<fabric>[\w.-]+))?(?:.*?\(found (?P<nics>\d+) nics\))?"
+    r"NET/OFI Selected [Pp]rovider is (?P<name>[\w;.-]+)(?:, fabric is (?P<fabric>[\w.-]+))?(?:.*?\(found"
+    r" (?P<nics>\d+) nics\))?"
 )
 _PLUGIN = re.compile(r"NET/OFI (?:Initializing|Using) aws-ofi-nccl (\S+)")
 _LIBFABRIC = re.compile(r"NET/OFI Using Libfabric version (\S+)")
@@ -44,7 +68,8 @@ _VERSION = re.compile(r"^(?:(?P<lib>[NR])CCL version ?:? ?(?P<version>\d[\w.+:-]
 _DEVICES = re.compile(r"NET/IB ?: ?Using (?P<list>\[0\].*?)(?:\s*\[RO\])?\s*(?:;|$)")
 _SOCKET = re.compile(r"NET/Socket ?: ?Using (?P<list>\[0\].*)|NET/Socket ?: ?\d+ interfaces found")
 _COMM = re.compile(
-    r"(?:\[Rank \d+\] )?(?:nccl\w+ )?comm (?P<at>0x[0-9a-fA-F]+) rank (?P<rank>\d+) n[rR]anks (?P<n>\d+)(?P<rest>.*)"
+    r"(?:\[Rank \d+\] )?(?:nccl\w+ )?comm (?P<at>0x[0-9a-fA-F]+) rank (?P<rank>\d+) n[rR]anks"
+    r" (?P<n>\d+)(?P<rest>.*)"
 )
 _NODES = re.compile(r"nNodes (\d+)")
 _COMM_ID = re.compile(r"commId (0x[0-9a-fA-F]+)")
@@ -57,13 +82,29 @@ _LOADED = re.compile(
     r"|Successfully loaded external (?:network )?plugin (?P<ext>\S+)"
 )
 _AWS = re.compile(
-    r"NET/OFI (?:Running on (?P<type>\w[\w-]*\.\w+) platform|Setting provider_filter to efa|Configuring AWS-specific options"
-    r"|Plugin selected platform: AWS|Setting FI_EFA|Forcing AWS OFI|Skipping NCCL_PROTO checks on P\d)|on P\d\w* \+ RDMA"
+    r"NET/OFI (?:Running on (?P<type>\w[\w-]*\.\w+) platform|Setting provider_filter to efa|Configuring"
+    r" AWS-specific options"
+    r"|Plugin selected platform: AWS|Setting FI_EFA|Forcing AWS OFI|Skipping NCCL_PROTO checks on P\d)|on P\d\w*"
+    r" \+ RDMA"
 )
 _OTHER = re.compile(r"NET/(?P<name>FastSocket|FasTrak|GPUDirectTCPX\w*|gIB|TCPX\w*|UCX\w*)\b")
 _WATCHED = frozenset(
-    "NCCL_NET NCCL_NET_PLUGIN NCCL_IB_DISABLE NCCL_SOCKET_IFNAME NCCL_IB_HCA NCCL_IB_GID_INDEX NCCL_NET_GDR_LEVEL NCCL_ALGO NCCL_PROTO"
-    " NCCL_P2P_DISABLE NCCL_SHM_DISABLE NCCL_DEBUG_SUBSYS NCCL_CONF_FILE FI_PROVIDER".split()
+    [
+        "NCCL_NET",
+        "NCCL_NET_PLUGIN",
+        "NCCL_IB_DISABLE",
+        "NCCL_SOCKET_IFNAME",
+        "NCCL_IB_HCA",
+        "NCCL_IB_GID_INDEX",
+        "NCCL_NET_GDR_LEVEL",
+        "NCCL_ALGO",
+        "NCCL_PROTO",
+        "NCCL_P2P_DISABLE",
+        "NCCL_SHM_DISABLE",
+        "NCCL_DEBUG_SUBSYS",
+        "NCCL_CONF_FILE",
+        "FI_PROVIDER",
+    ]
 )
 
 

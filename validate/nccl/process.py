@@ -1,23 +1,22 @@
-"""What each process and each communicator's rank said, in the order in which it said it.
+"""What one process and its ranks said, in the order in which they said it.
 
-Events are replayed once, in order; what is kept is bounded per rank, not by the length of the log.
+What is kept is bounded per rank, not by the length of the log.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from validate.nccl.line import owner as split_owner
-from validate.nccl.result import Bandwidth, Evidence
-from validate.nccl.scan import Event
+from validate.nccl.result import Evidence
 
-__all__ = ["channel_name", "CommRank", "Job", "Process", "Sign"]
+__all__ = ["HANDLERS", "MAX_SIGNS", "UNTOLD", "CommRank", "Process", "Said", "Sign", "channel_name"]
 
-_MAX_SIGNS = 24
+MAX_SIGNS = 24
 # Stands for a line whose text was not kept because many like it were.
-_UNTOLD = Evidence(file="", line=0, text="")
-_MAX_ROWS = 512
+UNTOLD = Evidence(file="", line=0, text="")
 
 
 def channel_name(network: str, *, gdr: bool) -> str:
@@ -92,6 +91,7 @@ class Process:
     provider_line: Evidence | None = None
     devices: str = ""
     devices_line: Evidence | None = None
+    interfaces: str = ""
     socket_line: Evidence | None = None
     other: str = ""
     other_line: Evidence | None = None
@@ -193,155 +193,135 @@ class Process:
         known = self.signs.get(name)
         if known:
             known.last, known.where = self.clock, where
-        elif len(self.signs) < _MAX_SIGNS:
+        elif len(self.signs) < MAX_SIGNS:
             self.signs[name] = Sign(line, self.clock, self.clock, values, where)
 
 
-class Job:
-    """Everything that the logs of one job said."""
+class Said(NamedTuple):
+    """What a message of a process says: on which device and thread, its values, its line, and how many like it."""
 
-    def __init__(self) -> None:
-        self.processes: dict[tuple[str, str], Process] = {}
-        self.loose = Process("", "")
-        # Channel lines of all ranks by transport, over the network and inside nodes.
-        self.network: dict[str, int] = {}
-        self.intra: dict[str, int] = {}
-        self.sampled = False
-        self.failures: list[Evidence] = []
-        self.timeouts: list[Evidence] = []
-        self.refused: list[Evidence] = []
-        self.versions: dict[str, None] = {}
-        self.test_hosts: dict[str, None] = {}
-        self.size_seen = 0
-        self.prose = 0
-        self.rows: dict[tuple[str, int], Bandwidth] = {}
-        self.folded = False
-        self.processes_folded = 0
-        self.instance = ""
-        self.messages = 0
-        self.lines = 0
-        self.files: list[str] = []
-        self._owners: dict[str, tuple[Process, str, str]] = {}
-        self._texts: dict[str, str] = {}
-
-    def replay(self, file: str, first_line: int, events: list[Event]) -> None:
-        """Take the events of a stretch of a file whose lines before it were `first_line` many."""
-        for number, owner, kind, values, text, count in events:
-            line = (
-                (Evidence(file=file, line=first_line + number, text=text) if text else _UNTOLD) if number else None
-            )
-            if owner or kind in _NCCL_KINDS:
-                self._message(owner, str(kind), values, line, count)
-            else:
-                self._application(str(kind), values, line, count)
-
-    def _process(self, owner: str) -> tuple[Process, str, str]:
-        known = self._owners.get(owner)
-        if known is None:
-            host, pid, thread, device = split_owner(owner)
-            process = self.loose if not owner else self.processes.get((host, pid))
-            if process is None:
-                process = self.processes[host, pid] = Process(host, pid)
-            known = self._owners[owner] = (process, device, thread)
-        return known
-
-    def _message(self, owner: str, kind: str, values: tuple[str, ...], line: Evidence | None, count: int) -> None:  # noqa: C901, PLR0912
-        if kind in {"net", "intra"}:
-            name = channel_name(values[0], gdr=values[1] == "gdr") if kind == "net" else values[0]
-            totals = self.network if kind == "net" else self.intra
-            totals[name] = totals.get(name, 0) + count
-            if line is None:
-                self.sampled = True
-                return
-        self.messages += count
-        if kind == "folded":
-            self.folded = True
-            if values[0] == "choice":
-                self.processes_folded = max(self.processes_folded, count + 1)
-            return
-        process, device, thread = self._process(owner)
-        if line is None:
-            return
-        process.clock += 1
-        if kind == "net":
-            record = process.current(device, thread)
-            key = (values[0], values[1] == "gdr")
-            record.channels[key] = record.channels.get(key, 0) + count
-            record.channel_lines.setdefault(key, line)
-            record.learn_rank(values[-1])
-            process.went_on_at = process.clock
-        elif kind == "intra":
-            record = process.current(device, thread)
-            record.intra = record.intra or line
-            record.learn_rank(values[-1])
-            process.went_on_at = process.clock
-        elif kind == "comm":
-            process.comm(device, thread, values, line)
-        elif kind == "choice":
-            record = process.pending(device, thread)
-            named = values[0] == process.chosen and values[1] == "assigned"
-            if not named or record.choice_line is None:
-                record.choice, record.choice_line = values[0], line
-            process.chosen, process.chosen_at = values[0], process.clock
-            process.chosen_line = record.choice_line
-        elif kind == "rings":
-            record = process.current(device, thread)
-            record.connected = True
-            if values[1]:
-                record.gdr = values[1] != "0"
-            process.went_on_at = process.clock
-        elif kind == "provider":
-            process.provider, process.fabric, process.nics = values
-            process.provider_line = line
-        elif kind == "sign":
-            process.note(values[0], line, dict(value.split("=", 1) for value in values[1:]))
-        elif kind == "warn":
-            process.note("?", line, {}, values[0])
-        elif kind == "trail":
-            process.note("->" if values[0] != "include/net.h" else "-> harmless", line, {}, values[0])
-        elif kind == "devices":
-            process.devices, process.devices_line = values[0], line
-        elif kind == "socket":
-            process.socket_line = line
-        elif kind == "other":
-            process.other, process.other_line = values[0], line
-        elif kind == "ranks":
-            self.size_seen = max(self.size_seen, int(values[0]))
-        elif kind == "env":
-            if len(process.settings) < _MAX_SIGNS:
-                process.settings[values[0]] = values[1]
-        elif kind == "version":
-            process.version = values[0]
-            self.versions[values[0]] = None
-        elif kind == "aws":
-            process.aws = True
-            self.instance = self.instance or values[0]
-        else:
-            setattr(process, kind, values[0])
-
-    def _application(self, kind: str, values: tuple[str, ...], line: Evidence | None, count: int) -> None:
-        if kind == "doc":
-            self.prose += count
-        elif line is None:
-            return
-        elif kind == "version":
-            self.versions[values[0]] = None
-        elif kind == "host":
-            self.test_hosts[values[0]] = None
-            self.size_seen = max(self.size_seen, int(values[1]) + 1)
-        elif kind == "bandwidth":
-            key = (values[2], int(values[0]))
-            if key in self.rows or len(self.rows) < _MAX_ROWS:
-                self.rows[key] = Bandwidth(
-                    collective=values[2], size=key[1], busbw=float(values[1]), evidence=line
-                )
-        else:
-            kept = {"failure": self.failures, "timeout": self.timeouts, "libfabric-refused": self.refused}[kind]
-            if len(kept) < _MAX_SIGNS:
-                kept.append(line)
+    device: str
+    thread: str
+    values: tuple[str, ...]
+    line: Evidence
+    lines: int
 
 
-_NCCL_KINDS = {
-    "net", "intra", "choice", "provider", "plugin", "libfabric", "devices", "socket", "comm", "rings", "ranks", "aws", "env", "sign",
-    "warn", "trail", "loaded", "other", "folded",
-}  # fmt: skip
+def _net(process: Process, said: Said) -> None:
+    record = process.current(said.device, said.thread)
+    key = (said.values[0], said.values[1] == "gdr")
+    record.channels[key] = record.channels.get(key, 0) + said.lines
+    record.channel_lines.setdefault(key, said.line)
+    record.learn_rank(said.values[-1])
+    process.went_on_at = process.clock
+
+
+def _intra(process: Process, said: Said) -> None:
+    record = process.current(said.device, said.thread)
+    record.intra = record.intra or said.line
+    record.learn_rank(said.values[-1])
+    process.went_on_at = process.clock
+
+
+def _comm(process: Process, said: Said) -> None:
+    process.comm(said.device, said.thread, said.values, said.line)
+
+
+def _choice(process: Process, said: Said) -> None:
+    name, way = said.values
+    record = process.pending(said.device, said.thread)
+    if record.choice_line is None or name != process.chosen or way != "assigned":
+        record.choice, record.choice_line = name, said.line
+    process.chosen, process.chosen_at, process.chosen_line = name, process.clock, record.choice_line
+
+
+def _rings(process: Process, said: Said) -> None:
+    record = process.current(said.device, said.thread)
+    record.connected = True
+    if said.values[1]:
+        record.gdr = said.values[1] != "0"
+    process.went_on_at = process.clock
+
+
+def _provider(process: Process, said: Said) -> None:
+    process.provider, process.fabric, process.nics = said.values
+    process.provider_line = said.line
+
+
+def _sign(process: Process, said: Said) -> None:
+    process.note(said.values[0], said.line, dict(value.split("=", 1) for value in said.values[1:]))
+
+
+def _warn(process: Process, said: Said) -> None:
+    process.note("?", said.line, {}, said.values[0])
+
+
+def _trail(process: Process, said: Said) -> None:
+    # Old versions print this one for a network card without a PCI path, and go on.
+    harmless = said.values[0] == "include/net.h"
+    process.note("-> harmless" if harmless else "->", said.line, {}, said.values[0])
+
+
+def _devices(process: Process, said: Said) -> None:
+    process.devices, process.interfaces = said.values
+    process.devices_line = said.line
+
+
+def _socket(process: Process, said: Said) -> None:
+    process.socket_line, process.interfaces = said.line, said.values[0]
+
+
+def _other(process: Process, said: Said) -> None:
+    process.other, process.other_line = said.values[0], said.line
+
+
+def _env(process: Process, said: Said) -> None:
+    if len(process.settings) < MAX_SIGNS:
+        process.settings[said.values[0]] = said.values[1]
+
+
+def _version(process: Process, said: Said) -> None:
+    process.version = said.values[0]
+
+
+def _plugin(process: Process, said: Said) -> None:
+    process.plugin = said.values[0]
+
+
+def _libfabric(process: Process, said: Said) -> None:
+    process.libfabric = said.values[0]
+
+
+def _loaded(process: Process, said: Said) -> None:
+    process.loaded = said.values[0]
+
+
+def _aws(process: Process, _: Said) -> None:
+    process.aws = True
+
+
+def _nothing(_: Process, __: Said) -> None:
+    """What is remembered for the job, not for the process."""
+
+
+HANDLERS: dict[str, Callable[[Process, Said], None]] = {
+    "net": _net,
+    "intra": _intra,
+    "comm": _comm,
+    "choice": _choice,
+    "rings": _rings,
+    "provider": _provider,
+    "sign": _sign,
+    "warn": _warn,
+    "trail": _trail,
+    "devices": _devices,
+    "socket": _socket,
+    "other": _other,
+    "env": _env,
+    "version": _version,
+    "plugin": _plugin,
+    "libfabric": _libfabric,
+    "loaded": _loaded,
+    "aws": _aws,
+    "ranks": _nothing,
+}
