@@ -37,7 +37,7 @@ def failure_of(process: Process) -> Failure | None:
                 cause and cause.recoverable and sign.last < process.went_on_at
             )
         elif effect == "fallback":
-            failed = process.chosen_at < 0 and _aborted(process, sign)
+            failed = sign.last > process.chosen_at and _aborted(process, sign)
         elif effect == "unknown":
             failed = sign.last > max(process.chosen_at, process.went_on_at) and (
                 process.chosen_at >= 0 or process.went_on_at >= 0 or _aborted(process, sign)

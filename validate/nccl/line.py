@@ -13,7 +13,7 @@ __all__ = ["Message", "decode", "messages", "owner"]
 
 # Colours: the real escape, the ways in which JSON, syslog and `cat -v` write it, and what a browser leaves of it.
 _COLOUR = re.compile(
-    r"(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|#033|\^\[|\u241b)?\[[0-9;]{0,11}m|\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07"
+    r"(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|#033|\^\[|[\u241b\u2190]|ESC)?\[[0-9;]{0,11}m|\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07"
 )
 # A clock reading may stand directly before the host name, so it goes first.
 _ANY_COLOUR = re.compile(r"\[[0-9;]{0,11}m")
@@ -27,7 +27,7 @@ _HEAD = re.compile(
 _LOOSE = re.compile(r"NCCL (?P<level>INFO|WARN|ERROR) |(?P<test>INFO|WARN): Function: (?P<where>\w+) Line: \d+: ")
 # What may stand before a loose message: brackets, clocks, one word and a colon, table bars, quote marks.
 _LOOSE_PREFIX = re.compile(
-    r"(?:\s|[|>\u2026]|\.\.\.|\[[^\]\n]{0,60}\]|\([^)\n]{0,80}\)|<[^>\n]{0,40}>|[\w.-]+:|\d[\d:.,/TZ+-]*|stderr|stdout|[FP]\b"
+    r"(?:\s|[|>\u2026\u2502]|\.\.\.|\[[^\]\n]{0,60}\]|\([^)\n]{0,80}\)|<[^>\n]{0,40}>|[\w.-]+:|\d[\d:.,/TZ+-]*|stderr|stdout|[FP]\b"
     r"|\w+\.(?:cc|c|h|cpp):\d+|[\w/]+\.(?:cc|c|h|cpp):\d+|\w+:\d+)*"
 )
 # Someone shows the message instead of printing it.

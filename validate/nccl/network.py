@@ -20,7 +20,11 @@ _EC2_HOST = re.compile(r"^(?:ip-\d+-\d+-\d+-\d+|algo-\d+$)")
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a rank used. `shown` is True where channel lines show it, False where only the choice does."""
+    """What a rank used.
+
+    `shown` is True where channel lines show it, False where only the choice does. It is `guessed` where all there
+    is is that sockets were made ready, which old versions did in any case.
+    """
 
     family: Family
     gdr: bool
@@ -28,6 +32,7 @@ class Use:
     name: str
     lines: tuple[Evidence, ...]
     provider: str = ""
+    guessed: bool = False
 
     def verdict(self) -> Verdict:
         """Name the verdict that this use alone would give."""
@@ -58,7 +63,7 @@ def family_of(name: str, provider: str, fabric: str) -> Family:
         if is_tcp(provider):
             return "socket"
         return "ib" if provider.startswith("verbs") else "other-plugin"
-    if re.fullmatch(r"ib\w*|nccl rdma plugin.*|collnet/sharp.*|sharp", lower):
+    if re.fullmatch(r"ib[\w-]*|nccl rdma plugin.*|collnet/sharp.*|sharp", lower):
         return "roce" if fabric == "roce" else "ib"
     return "other-plugin" if name else ""
 
@@ -88,7 +93,8 @@ def use_of(process: Process, rank: CommRank, job_provider: str, job_fabric: str)
     if process.other_line:
         return Use("other-plugin", gdr=False, shown=False, name=process.other, lines=(process.other_line,))
     if process.socket_line and not process.provider:
-        return Use("socket", gdr=False, shown=False, name="Socket", lines=_some(process.socket_line))
+        guessed = not {"no-rdma-device", "no-verbs-library"} & process.signs.keys()
+        return Use("socket", False, False, "Socket", _some(process.socket_line), guessed=guessed)
     return Use("", gdr=False, shown=False, name="", lines=())
 
 

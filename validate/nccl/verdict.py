@@ -75,6 +75,7 @@ def _decide(job: Job, processes: list[Process]) -> Decision:
             (decision.inside if verdict == "intra-node" else decision.crossing).append(members[-1])
         spans.append(False if all(member.verdict == "intra-node" for member in members) else across)
         seen.append((found, members))
+    _drop_guesses(decision.crossing)
     _agree_on_gdr(decision.crossing)
     decision.groups = [(found, members, _joint(members)) for found, members in seen]
     decision.multi_node = _multi_node(job, spans, processes)
@@ -92,6 +93,15 @@ def _decide(job: Job, processes: list[Process]) -> Decision:
     ):
         decision.verdict = "intra-node"
     return decision
+
+
+def _drop_guesses(members: list[Member]) -> None:
+    """Forget guesses where other ranks show more."""
+    if any(member.use.family and not member.use.guessed for member in members):
+        for member in members:
+            if member.use.guessed:
+                member.use = replace(member.use, family="")
+                member.verdict = "unknown" if member.verdict == "socket" else member.verdict
 
 
 def _agree_on_gdr(members: list[Member]) -> None:
