@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 # nvidia-nccl-cu12, nvidia-cutlass-dsl-libs-cu12, cupy-cuda13x, nvidia-dali-cuda120, jax-cuda12-plugin, mxnet-cu112
 _SUFFIX = re.compile(r"(?:^|[-_])(?:cu|cuda)-?(\d{2})\d?x?(?=$|[-_])")
-# torch 2.13.0+cu130
-_LOCAL = re.compile(r"^cu(\d{2})\d?$")
+# torch 2.13.0+cu130, flash-attn 2.8.3+cu12torch2.8
+_LOCAL = re.compile(r"^cu(\d{2})\d?(?!\d)")
 # Without a number in their names these have CUDA's own version.
 _VERSIONED = frozenset(
     {
