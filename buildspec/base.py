@@ -44,8 +44,9 @@ _LEFT_OUT = (
     "path-exclude=/usr/share/locale/*",
     "path-exclude=/usr/share/info/*",
 )
-# openssh-server's installation makes host keys, and whoever pulled the image would share them.
-_NO_KEYS = "rm -f etc/ssh/ssh_host_*"
+# openssh-server's installation makes host keys, and whoever pulled the image would share them. Debian's helpers for
+# Python were compiled when they ran, against times that their packed sources do not have.
+_TIDY = "rm -rf etc/ssh/ssh_host_* usr/share/python3/__pycache__ usr/share/python3/debpython/__pycache__"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -98,7 +99,7 @@ def inputs(project: Project, name: str) -> str:
         *package_names(project.images),
         *_LEFT_OUT,
         _LIST,
-        _NO_KEYS,
+        _TIDY,
         str(CONSTANT_TIME),
     ]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
@@ -154,7 +155,7 @@ def _bootstrap(project: Project, name: str, base: Base, reference: str, engine: 
             *("mmdebstrap", "--variant=minbase", "--include=" + ",".join(package_names(project.images))),
             "--aptopt=APT::Install-Recommends false",
             *(f"--dpkgopt={option}" for option in _LEFT_OUT),
-            *(f"--customize-hook={hook}", f'--customize-hook=cd "$1" && {_NO_KEYS}'),
+            *(f"--customize-hook={hook}", f'--customize-hook=cd "$1" && {_TIDY}'),
             *(base.suite, f"{folder}/rootfs.tar", *sources(base)),
         ]
         with step(f"bootstrapping {name} from Debian's archive") as detail, _explaining(name):
@@ -170,7 +171,7 @@ def _extend(project: Project, name: str, image: str, reference: str, engine: Eng
         *_build(project, "os", reference),
         *("--build-context", f"base=docker-image://{image}"),
         *("--build-arg", f"PACKAGES={' '.join(package_names(project.images))}"),
-        *("--build-arg", f"LIST={_LIST}", "--build-arg", f"NO_KEYS={_NO_KEYS}"),
+        *("--build-arg", f"LIST={_LIST}", "--build-arg", f"TIDY={_TIDY}"),
         *(word for secret in secrets.bake_secrets for word in ("--secret", secret)),
         str(project.images),
     ]

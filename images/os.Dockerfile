@@ -2,7 +2,7 @@
 FROM base
 ARG PACKAGES
 ARG LIST
-ARG NO_KEYS
+ARG TIDY
 WORKDIR /
 RUN --mount=type=cache,id=drydock-apt,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,id=drydock-apt-lists,target=/var/lib/apt/lists,sharing=locked \
@@ -12,4 +12,4 @@ RUN --mount=type=cache,id=drydock-apt,target=/var/cache/apt,sharing=locked \
     with-network apt-get update -q && \
     with-network apt-get install -qy --no-install-recommends $PACKAGES && \
     mkdir -p /usr/share/drydock && { sh -c "$LIST" > /usr/share/drydock/debian-packages; } && \
-    sh -c "$NO_KEYS" && rm -rf /var/log/apt /var/log/dpkg.log /var/cache/ldconfig
+    sh -c "$TIDY" && rm -rf /var/log/apt /var/log/dpkg.log /var/cache/ldconfig
