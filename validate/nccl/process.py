@@ -48,6 +48,7 @@ class CommRank:
     choice: str = ""
     choice_line: Evidence | None = None
     gdr: bool | None = None
+    gdr_line: Evidence | None = None
     connected: bool = False
     channels: dict[tuple[str, bool], int] = field(default_factory=dict)
     channel_lines: dict[tuple[str, bool], Evidence] = field(default_factory=dict)
@@ -69,7 +70,7 @@ class CommRank:
         self.intra = self.intra or other.intra
         self.connected = self.connected or other.connected
         if other.gdr is not None:
-            self.gdr = other.gdr
+            self.gdr, self.gdr_line = other.gdr, other.gdr_line
         if other.choice:
             self.choice, self.choice_line = other.choice, other.choice_line
         if self.rank is None:
@@ -239,7 +240,7 @@ def _rings(process: Process, said: Said) -> None:
     record = process.current(said.device, said.thread)
     record.connected = True
     if said.values[1]:
-        record.gdr = said.values[1] != "0"
+        record.gdr, record.gdr_line = said.values[1] != "0", said.line
     process.went_on_at = process.clock
 
 
