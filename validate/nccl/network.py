@@ -84,9 +84,8 @@ def use_of(process: Process, rank: CommRank, job_provider: str, job_fabric: str)
         return _use(process, name, provider, fabric, gdr=gdr or rank.gdr is True, shown=True, lines=lines)
     name, line = rank.choice or process.chosen, rank.choice_line or process.chosen_line
     if name:
-        return _use(
-            process, name, provider, fabric, gdr=rank.gdr is True, shown=False, lines=(line,) if line else ()
-        )
+        lines = _some(line, rank.gdr_line if rank.gdr else None)
+        return _use(process, name, provider, fabric, gdr=rank.gdr is True, shown=False, lines=lines)
     if process.devices:
         found: Family = "roce" if process.devices == "roce" else "ib"
         return Use(found, gdr=rank.gdr is True, shown=False, name="IB", lines=_some(process.devices_line))
