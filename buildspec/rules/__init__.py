@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from buildspec import lock
 from buildspec.errors import BadInputError, NotProvenError
 from buildspec.rules import (
+    bases,
     clusters,
     efa,
     facts,
@@ -56,6 +57,7 @@ __all__ = [
 # Each judges one stack; new rules go into the module whose noun they are about.
 RULES: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     wheels.check,
+    bases.check,
     efa.check,
     plugins.check,
     hosts.check,

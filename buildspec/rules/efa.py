@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from buildspec.matrix import EfaFabric
 from buildspec.rules.facts import links
 from buildspec.rules.finding import Finding, unknown
-from buildspec.rules.versions import Nearest, nearest, parse
+from buildspec.rules.versions import Nearest, nearest, parse, parse_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -133,17 +133,16 @@ def _carried(path: tuple[str, ...], fabric: EfaFabric, row: Installer, efa: Efa)
                 f"the release notes of installer {row.version} do not tell its {title}",
                 "compare it with the installer's own list of packages",
             )
-        elif parse(pinned) != parse(carried):
+        elif parse_or_none(pinned) != parse(carried):
             yield _other_part(path, fabric, row, efa, key)
 
 
 def _other_part(path: tuple[str, ...], fabric: EfaFabric, row: Installer, efa: Efa, key: str) -> Finding:
     field, title = _PARTS[key]
     pinned, carried = getattr(fabric, key), getattr(row, field)
+    version = parse_or_none(pinned)
     with_it = [
-        r
-        for r in efa.installers
-        if (has := getattr(r, field)) not in (None, "none") and parse(has) == parse(pinned)
+        r for r in efa.installers if (has := getattr(r, field)) not in (None, "none") and parse(has) == version
     ]
     near = _nearest_installers(fabric, with_it, lambda _: True)
     unnamed = field in row.assumed
@@ -157,7 +156,7 @@ def _other_part(path: tuple[str, ...], fabric: EfaFabric, row: Installer, efa: E
         + (" (its release notes name none, so that of the release before it)" if unnamed else ""),
         says=links(efa.sources, row),
         nearest=(
-            f"{key} {carried} ({'up' if parse(carried) > parse(pinned) else 'down'})",
+            f"{key} {carried}" + ("" if version is None else f" ({'up' if parse(carried) > version else 'down'})"),
             *(f"{text} with {key} {pinned}" for text in near.texts("installer")),
         ),
         remedy="write what the installer carries, or pin another installer",

@@ -164,12 +164,30 @@ class PythonLine(_Fact):
     end: date
 
 
+class Trap(_Fact):
+    """Images that are a trap as a base; `repository` and `registry` are regular expressions."""
+
+    repository: str
+    registry: str = ".*"
+    severity: Literal["error", "warning"]
+    ngc: bool = False
+    reason: str
+
+
+class Ngc(_Fact):
+    """Installers that detect NVIDIA's images."""
+
+    installer: RangeText
+
+
 class Systems(_Row):
     """facts/systems.yaml."""
 
     sources: dict[str, Source]
     suites: dict[str, Suite]
     pythons: dict[str, PythonLine]
+    images: tuple[Trap, ...]
+    ngc: Ngc
 
 
 class Probes(_Fact):

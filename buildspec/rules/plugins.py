@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from buildspec.rules.facts import links
 from buildspec.rules.finding import Finding, unknown
-from buildspec.rules.versions import nearest, parse
+from buildspec.rules.versions import nearest, parse, parse_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,8 @@ def check(case: Case) -> Iterator[Finding]:
 
 
 def _row(table: Releases, text: str) -> Apis | None:
-    return next((row for row in table.releases if parse(row.version) == parse(text)), None)
+    version = parse_or_none(text)
+    return next((row for row in table.releases if parse(row.version) == version), None)
 
 
 def _minimum(case: Case, plugin: Apis | None) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Rules about time: the base's Python, and until when things are repaired."""
+"""Rules about time and ranges: until when things are repaired, and where pins may be."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from buildspec.rules.facts import links
-from buildspec.rules.finding import Finding, unknown
+from buildspec.rules.finding import Finding
 from buildspec.rules.versions import minor, nearest
 
 if TYPE_CHECKING:
@@ -18,61 +18,9 @@ if TYPE_CHECKING:
 
 
 def check(case: Case) -> Iterator[Finding]:
-    """Judge a stack's dates, its Python against its base, and its pins against its own ranges."""
-    yield from _python_of_base(case)
+    """Judge a stack's dates, and its pins against its own ranges."""
     yield from _ends(case)
     yield from _ranges(case)
-
-
-def _python_of_base(case: Case) -> Iterator[Finding]:
-    """The environment's interpreter is the base's own python3."""
-    suite = case.suite
-    systems = case.facts.systems
-    if suite is None:
-        yield unknown(
-            "base.python",
-            ("bases", case.stack.base, "suite"),
-            f"suite {case.base.suite}",
-            "which Python this suite has is not recorded",
-            "add a row to buildspec/facts/systems.yaml",
-        )
-        return
-    pinned, own = Version(case.stack.python), Version(suite.python)
-    if minor(pinned) != minor(own):
-        fitting = [
-            (Version(row.python), row.title)
-            for row in systems.suites.values()
-            if minor(Version(row.python)) == minor(pinned)
-        ]
-        yield Finding(
-            rule="base.python",
-            severity="error",
-            path=case.path("python"),
-            pinned=f"python {pinned} on {suite.title}",
-            needed=f"python {own}",
-            reason=f"the images run {suite.title}'s own Python, which is {own}",
-            says=links(systems.sources, suite),
-            nearest=(
-                f"python {own} ({'up' if own > pinned else 'down'})",
-                *(f"{title}, which has python {version}" for version, title in fitting),
-            ),
-            remedy="pin the base's Python, or take a base that has the pinned one",
-            confidence=suite.confidence,
-        )
-    elif pinned != own:
-        # An image as a base, or a snapshot, can be a point release behind or ahead.
-        yield Finding(
-            rule="base.python_patch",
-            severity="error" if case.base.bootstrap and case.base.snapshot is None else "warning",
-            path=case.path("python"),
-            pinned=f"python {pinned} on {suite.title}",
-            needed=f"python {own}",
-            reason=f"{suite.title} has Python {own} as recorded; the build stops at another patch level",
-            says=links(systems.sources, suite),
-            nearest=(f"python {own} ({'up' if own > pinned else 'down'})",),
-            remedy="pin the patch level that the base has",
-            confidence=suite.confidence,
-        )
 
 
 def _ends(case: Case) -> Iterator[Finding]:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 # 2.6.0amzn1.0, 60.amzn0: AWS' builds of upstream versions.
 _AMAZON = re.compile(r"\.?amzn(?=\d)")
-# 2.30.7-1: a packaging revision, as in NCCL's tags.
-_REVISION = re.compile(r"-\d+$")
+# 2.30.7-1, 1.9.1-aws: a packaging revision as in NCCL's tags, AWS' branch as in those of aws-ofi-nccl.
+_REVISION = re.compile(r"-(?:\d+|aws)$")
 _T = TypeVar("_T")
 
 

@@ -62,6 +62,10 @@ BASES: dict[str, Row] = {
     "debian12": {"suite": "bookworm", "bootstrap": "mmdebstrap"},
     "debian11": {"suite": "bullseye", "bootstrap": "mmdebstrap"},
     "ubuntu24": {"suite": "noble", "image": f"registry.example.org/ubuntu@sha256:{'1' * 64}"},
+    "nvidia": {"suite": "noble", "image": f"nvcr.io/nvidia/cuda@sha256:{'3' * 64}"},
+    "mirrored": {"suite": "noble", "image": f"127.0.0.1:5000/mirror/nvidia/cuda:13.0@sha256:{'3' * 64}"},
+    "pytorch": {"suite": "noble", "image": f"nvcr.io/nvidia/pytorch:26.06-py3@sha256:{'4' * 64}"},
+    "ray-ml": {"suite": "jammy", "image": f"rayproject/ray-ml@sha256:{'5' * 64}"},
     "ubuntu22": {"suite": "jammy", "image": f"registry.example.org/ubuntu@sha256:{'2' * 64}"},
 }
 

@@ -51,7 +51,7 @@ CONSISTENT: dict[str, tuple[dict[str, Row], dict[str, Any], set[str]]] = {
     "serving on EFA 1.49": (
         {"llm-2.58": LLM_258 | NOBLE | {"fabric": "efa", "instances": ["p5.48xlarge"]}},
         {"fabric": efa("1.49.0")},
-        set(),
+        {"plugin.small_receive_hang"},
     ),
     # AWS' own ray-train of July 2026: Ray 2.56, torch 2.13, EFA 1.47 with plugin 1.18.
     "training on EFA 1.47": (
@@ -68,7 +68,7 @@ CONSISTENT: dict[str, tuple[dict[str, Row], dict[str, Any], set[str]]] = {
             }
         },
         {"fabric": efa("1.47.0")},
-        {"plugin.tuner_crash"},
+        {"plugin.tuner_crash", "plugin.broadcast_hang"},
     ),
     "CUDA 12.8 for older drivers and V100": (
         {
@@ -92,7 +92,7 @@ CONSISTENT: dict[str, tuple[dict[str, Row], dict[str, Any], set[str]]] = {
             | {"ray": "2.58.1", "torch": "2.13.0", "nccl": "2.29.7", "cuda": "13.0", "fabric": "efa"}
         },
         {"fabric": efa("1.49.0")},
-        set(),
+        {"plugin.small_receive_hang"},
     ),
     "a branch of drivers instead of a version": (
         {"train-2.60": TRAIN | {"driver": "580"}},
@@ -125,6 +125,11 @@ CONSISTENT: dict[str, tuple[dict[str, Row], dict[str, Any], set[str]]] = {
         {"kuberay.tools"},
     ),
     "no wheel is missing for aarch64 either": ({"train-2.60": TRAIN}, {"arch": "aarch64"}, set()),
+    "NVIDIA's image as a base, without EFA": (
+        {"train-2.60": TRAIN | {"base": "nvidia", "python": "3.12.3"}},
+        {},
+        {"base.image"},
+    ),
     "a retired stack is not judged": (
         {
             "train-2.60": TRAIN,
