@@ -176,7 +176,13 @@ class Lab:
             if self._main_error is not None:
                 raise self._main_error
             if self._main is None:
-                container = self.create(["/bin/sh", "-c", IDLE], shm_size="512m", user="0:0")
+                container = self.create(
+                    ["/bin/sh", "-c", IDLE],
+                    shm_size="512m",
+                    user="0:0",
+                    # What runs here must not change what the probe sees at the same time.
+                    environment={"PYTHONDONTWRITEBYTECODE": "1"},
+                )
                 try:
                     container.start()
                 except DockerException as error:

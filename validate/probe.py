@@ -523,10 +523,9 @@ def bytecode_facts(tree: Tree) -> dict[str, Any]:
     """How many compiled files match the source beside them, by the rule that the import system uses."""
     counts = {"valid": 0, "stale": 0, "orphan": 0}
     stale: list[str] = []
-    tag = f".{sys.implementation.cache_tag}." if sys.implementation.cache_tag else ""
     for file in tree.files:
         origin = source_of(file.path)
-        if origin is None or tag not in file.path:
+        if origin is None:
             continue
         source = tree.by_path.get(origin)
         if source is None:

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any
 
 import docker
 from docker.errors import DockerException, ImageNotFound
@@ -41,7 +41,6 @@ CHECKS = HERE / "checks"
 STOP_STEPS = ((signal.SIGINT, 20), (signal.SIGTERM, 5), (signal.SIGKILL, 5))
 
 Progress = Callable[[str], None]
-Value = TypeVar("Value")
 
 
 @cache
@@ -154,31 +153,12 @@ def _run_checks(request: Request, log: Path, progress: Progress) -> tuple[CheckR
     with tempfile.TemporaryDirectory(prefix="drydock-") as folder, log.open("w", encoding="utf-8") as errors:
         file = Path(folder) / "request.json"
         request.write(file)
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "pytest", "--capture=no"),
-                *("-c", os.devnull, "--rootdir", str(CHECKS), "--import-mode=importlib"),
-                *("--disable-plugin-autoload", "-p", "no:terminal", "-p", "no:cacheprovider"),
-                *("-p", "validate.plugin", "--drydock-request", str(file), str(CHECKS)),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            env=_child_environment(request),
-            # Its own process group: the terminal's Ctrl-C reaches this process alone, which stops it in steps.
-            start_new_session=True,
-        )
-        try:
-            for line in process.stdout or ():
-                with contextlib.suppress(ValueError, KeyError, TypeError):
-                    row = CheckResult.from_json(json.loads(line))
-                    rows[row.id] = row
-                    progress(f"{row.outcome.value:<14} {row.id}")
-            code = process.wait()
-        except BaseException:
-            _stop(process)
-            raise
+
+        def take(row: CheckResult) -> None:
+            rows[row.id] = row
+            progress(f"{row.outcome.value:<14} {row.id}")
+
+        code = _stream(request, file, errors, take)
     missing = [name for name in wanted if name not in rows]
     if missing and not rows:
         raise SuiteBrokenError(
@@ -187,13 +167,37 @@ def _run_checks(request: Request, log: Path, progress: Progress) -> tuple[CheckR
         )
     # A check without an outcome is one that nobody looked at: said as such, never left out.
     for name in missing:
-        rows[name] = CheckResult(
-            name,
-            catalogue()[name].level,
-            Outcome.ERROR,
-            f"the suite ended (code {code}) before this check; see {log}",
-        )
+        reason = f"the suite ended (code {code}) before this check; see {log}"
+        rows[name] = CheckResult(name, catalogue()[name].level, Outcome.ERROR, reason)
     return tuple(rows[name] for name in wanted)
+
+
+def _stream(request: Request, file: Path, errors: IO[str], take: Callable[[CheckResult], None]) -> int:
+    """Run the process with the checks and take its outcomes as they come; returns its exit code."""
+    command = [
+        *(sys.executable, "-m", "pytest", "--capture=no"),
+        *("-c", os.devnull, "--rootdir", str(CHECKS), "--import-mode=importlib"),
+        *("--disable-plugin-autoload", "-p", "no:terminal", "-p", "no:cacheprovider"),
+        *("-p", "validate.plugin", "--drydock-request", str(file), str(CHECKS)),
+    ]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+        env=_child_environment(request),
+        # Its own process group: the terminal's Ctrl-C reaches this process alone, which stops it in steps.
+        start_new_session=True,
+    ) as process:
+        try:
+            for line in process.stdout or ():
+                with contextlib.suppress(ValueError, KeyError, TypeError):
+                    take(CheckResult.from_json(json.loads(line)))
+            return process.wait()
+        except BaseException:
+            _stop(process)
+            raise
 
 
 def _child_environment(request: Request) -> dict[str, str]:

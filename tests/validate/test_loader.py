@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 import pytest
 
 from tests.validate.sample import SITE, facts, library
@@ -17,7 +18,7 @@ EVERYWHERE = [
 ]
 
 
-def image(cached: bool = True, **user: object) -> Facts:
+def image(cached: bool = True, **user: Any) -> Facts:
     cache = [["libx.so.1", "/opt/cached/libx.so.1"]] if cached else []
     return facts(elf_rows=[library(USER, needed=["libx.so.1"], **user), *EVERYWHERE], loader_cache=cache)
 
