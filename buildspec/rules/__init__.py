@@ -86,7 +86,8 @@ def of_project(
     for case in listed:
         found += of_case(case)
         found += _of_lock_file(project, case)
-    return ordered(found)
+    # Two stacks on one base or fabric have its findings once.
+    return ordered(list(dict.fromkeys(found)))
 
 
 def cases(project: Project, catalog: Catalog, *, arch: Arch = ARCH, today: date | None = None) -> list[Case]:
