@@ -11,7 +11,7 @@ from packaging.version import Version
 from buildspec.bump.resolution import allowed
 from buildspec.errors import EnvironmentLacksError
 from buildspec.rules.versions import minor
-from buildspec.rules.wheels import active
+from buildspec.rules.wheels import active, extra_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -112,7 +112,7 @@ def _required(case: Case, asked: Asked, newest: Version, resolution: Resolution)
             continue
         for requirement in _about(case, parent, version, asked.name):
             if not _takes(requirement, asked, newest, case):
-                shown = f"{parent}{_extra(requirement)} {version}"
+                shown = f"{parent}{extra_of(requirement)} {version}"
                 yield f"{shown} requires {asked.pin} {requirement.specifier}"
 
 
@@ -147,10 +147,3 @@ def _takes(requirement: Requirement, asked: Asked, version: Version, case: Case)
         return requirement.specifier.contains(version, prereleases=True)
     releases = [v for v in case.catalog.page(asked.name).releases if Version(minor(v)) == version]
     return any(requirement.specifier.contains(v, prereleases=True) for v in releases)
-
-
-def _extra(requirement: Requirement) -> str:
-    """`[llm]` where the requirement is one of an extra."""
-    marker = str(requirement.marker or "")
-    extra = marker.partition('extra == "')[2].partition('"')[0]
-    return f"[{extra}]" if extra else ""

@@ -68,7 +68,7 @@ def _trap(case: Case, image: str, trap: Trap) -> Iterator[Finding]:
         pinned=f"base {shown} with EFA installer {fabric.installer} ({case.name})",
         needed="a base that the installer does not take for an NGC container",
         reason=f"EFA installers {systems.ngc.installer} take NVIDIA's images for NGC containers: libfabric is "
-        "there then, but no NCCL plugin under the name that NCCL looks for, and it would use sockets without saying so",
+        "there, but no NCCL plugin under the name that NCCL looks for, and it would silently use sockets",
         says=links(systems.sources, systems.ngc),
         nearest=nearest(outside, parse(fabric.installer), lambda _: True).texts("installer"),
         remedy="take a plain image of the distribution (or build with the installer's option --disable-ngc)",

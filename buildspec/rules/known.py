@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from buildspec.errors import EnvironmentLacksError
 from buildspec.rules.facts import links
 from buildspec.rules.finding import Finding, unknown
 from buildspec.rules.versions import nearest, parse
@@ -90,6 +92,10 @@ def _nearest(case: Case, rule: Known) -> tuple[str, ...]:
         "libfabric": [row.libfabric for row in facts.efa.installers if row.libfabric],
         "nccl": [row.version for row in facts.nccl.releases],
     }
+    asked = next((asked for asked in case.asked.values() if asked.pin == rule.change), None)
+    if asked is not None and rule.change not in known:
+        with contextlib.suppress(EnvironmentLacksError):
+            known[rule.change] = [str(version) for version in case.catalog.page(asked.name).releases]
     wanted = rule.when.ranges().get(rule.change)
     version = case.versions.get(rule.change)
     if wanted is None or version is None:

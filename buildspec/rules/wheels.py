@@ -246,13 +246,14 @@ def _violated(case: Case, asked: Asked, version: Version, requirement: Requireme
     if other.version is None:
         allowed = [Version(minor(v)) for v in allowed]
     texts = nearest(allowed, pinned, lambda _: True).texts(other.pin)
+    whose = f"{asked.name}{extra_of(requirement)} {asked.text}"
     return Finding(
         rule="packages.requires",
         severity="error",
         path=case.path(other.pin),
         pinned=f"{other.name} {other.text}",
         needed=f"{other.name} {requirement.specifier}",
-        reason=f"{asked.name} {asked.text} requires {_without_marker(requirement)}",
+        reason=f"{whose} requires {requirement.name}{requirement.specifier}",
         says=(f"{asked.name} {version} (Requires-Dist: {requirement})",),
         nearest=(*texts, *_nearest_requirers(case, asked, version, other)),
         remedy=f"move {other.pin}, or {asked.pin}",
@@ -406,8 +407,10 @@ def _between(case: Case) -> Iterator[Finding]:
                 )
 
 
-def _without_marker(requirement: Requirement) -> str:
-    return str(requirement).partition(";")[0].strip()
+def extra_of(requirement: Requirement) -> str:
+    """`[llm]` where a requirement is that of an extra; else an empty text."""
+    extra = str(requirement.marker or "").partition('extra == "')[2].partition('"')[0]
+    return f"[{extra}]" if extra else ""
 
 
 def _tags(page: Page, version: Version) -> frozenset[Tag]:

@@ -382,6 +382,8 @@ WRONG = [
         "nixl 1.3.0, torch 2.13.0",
         "nixl <1.3.1",
         "issues/1798",
+        ("nixl 1.3.1 (up)",),
+        ("nixl 1.3.1 (up)",),
     ),
     # --- known to hang, crash, compute wrongly
     Wrong(
