@@ -49,6 +49,7 @@ class Reader:
         self.numbered: list[Wording] = []
         self.tails: dict[bytes, int] = {}
         self.ends: dict[bytes, int] = {}
+        self.codes: set[int] = set()
         self.prose = [0]
         self._wordings: dict[tuple[Kind, tuple[str, ...], bool], Wording] = {}
         self._open: dict[str, list[tuple[Wording, bytes, str]]] = {}
@@ -138,6 +139,7 @@ class Reader:
             # The last bytes tell the wording only if the end of the network's name is among them.
             if wording.kind == "net" and len(line) - line.rfind(b"NET/") - 4 - len(wording.says[0]) + 3 <= TAIL:
                 self.tails[line[-TAIL:]] = wording.code
+                self.codes.add(wording.code)
             self.ends[line[line.rfind(b"[") :]] = wording.code
         self._open.setdefault(who[1], []).append((wording, owner, who[0]))
 

@@ -22,7 +22,7 @@ _BLOCK: Final = 256 << 10
 _MAX_LINE: Final = 8 << 20
 # After so many channel lines in one stretch of a log, blocks that hold nothing else are only added up by wording,
 # and one block in _SAMPLE still by owner.
-_EXACT: Final = 100_000
+_EXACT: Final = 50_000
 _SAMPLE: Final = 8
 _ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\n]*\x07")
 _LAST: Final[Callable[[bytes], bytes]] = itemgetter(slice(-TAIL, None))
@@ -37,64 +37,96 @@ class Found(NamedTuple):
 
 
 class Scan:
-    """What a scan has found so far; feed it blocks of whole lines, then `finish`."""
+    """What a scan has found so far; feed it a log piece by piece, then `finish`."""
 
     def __init__(self) -> None:
         self.lines = 0
         self._reader = Reader()
+        self._rest = b""
         self._dense = False
         self._blocks = 0
         self._counted = 0
 
     def feed(self, block: bytes) -> None:
-        """Take a block of whole lines."""
+        """Take the next bytes; a line that is cut at their end is kept for the next ones."""
         if b"\x1b" in block:
-            block = _ESCAPE.sub(b"", block)
+            whole = self._rest + block
+            cut = whole.rfind(b"\n") + 1
+            block, self._rest = _ESCAPE.sub(b"", whole[:cut]), b""
+            self._take(block)
+            self._rest = whole[cut:]
+        elif b"\n" in block:
+            self._take(block)
+        else:
+            self._rest += block
+        if len(self._rest) > _MAX_LINE:
+            self._last_line()
+
+    def finish(self) -> Found:
+        """Report what was only counted, and give everything that was found."""
+        if self._rest:
+            self._last_line()
+        return Found(self.lines, self._reader.finish())
+
+    def _last_line(self) -> None:
+        """Take what is kept as if the line ended there."""
+        self.lines += 1
+        self._reader.take(self.lines, self._rest, None)
+        self._rest = b""
+
+    def _take(self, block: bytes) -> None:
+        """Take bytes that hold at least one end of a line, or none at all."""
         number = self.lines
         self._blocks += 1
         if self._dense:
-            lines = block.split(b"\n")
+            lines = self._split(block)
             meanings = list(map(self._reader.tails.get, map(_LAST, lines)))
-            self.lines += len(lines) - (not lines[-1])
             if self._counted > _EXACT and self._blocks % _SAMPLE:
                 self._add_up(number, lines, meanings)
                 return
             counted = self._by_tails(number, lines, meanings)
         else:
             shapes = block.translate(None, DIGITS).split(b"\n")
+            shapes[0] = self._rest.translate(None, DIGITS) + shapes[0]
+            shapes.pop()
             shape_meanings = list(map(self._reader.shapes.get, shapes))
-            self.lines += len(shapes) - block.endswith(b"\n")
             if shape_meanings.count(NOTHING) == len(shape_meanings):
+                self.lines += len(shapes)
+                self._rest = block[block.rfind(b"\n") + 1 :]
                 return
-            lines = block.split(b"\n")
+            lines = self._split(block)
             counted = self._by_shapes(number, lines, shape_meanings)
         self._counted += counted
         self._dense = counted * 2 > len(lines)
 
-    def finish(self) -> Found:
-        """Report what was only counted, and give everything that was found."""
-        return Found(self.lines, self._reader.finish())
+    def _split(self, block: bytes) -> list[bytes]:
+        """Split into lines, the first one with what was kept before; keep the last one."""
+        lines = block.split(b"\n")
+        lines[0] = self._rest + lines[0]
+        self._rest = lines.pop()
+        self.lines += len(lines)
+        return lines
 
     def _add_up(self, number: int, lines: list[bytes], meanings: list[int | None]) -> None:
         """Count the channel lines of a block by their last bytes alone, and take the other lines."""
+        reader = self._reader
         counted = 0
-        for code, wording in enumerate(self._reader.numbered):
+        for code in reader.codes:
             found = meanings.count(code)
-            wording.added_up += found
+            reader.numbered[code].added_up += found
             counted += found
-        if counted < len(lines) - 1:
-            code_of, shape_of = self._reader.ends.get, self._reader.shapes.get
-            for at, line in [
-                (at, line) for at, line in enumerate(lines, number + 1) if meanings[at - number - 1] is None
-            ]:
+        if counted < len(lines):
+            code_of, shape_of = reader.ends.get, reader.shapes.get
+            for at in [at for at, meaning in enumerate(meanings) if meaning is None]:
+                line = lines[at]
                 end_code = code_of(line[line.rfind(b"[") :])
                 if end_code is not None:
-                    self._reader.numbered[end_code].added_up += 1
+                    reader.numbered[end_code].added_up += 1
                     counted += 1
                     continue
                 shape = shape_of(line.translate(None, DIGITS))
                 if shape is not NOTHING:
-                    self._reader.take(at, line, shape)
+                    reader.take(number + at + 1, line, shape)
         self._dense = counted * 2 > len(lines)
 
     def _by_tails(self, number: int, lines: list[bytes], meanings: list[int | None]) -> int:
@@ -160,21 +192,13 @@ def scan(stream: BinaryIO, start: int = 0, end: int | None = None) -> Found:
     if start:
         stream.seek(start - 1)
         start += len(stream.readline()) - 1
-    at, rest = start, b""
+    at = start
     while end is None or at < end:
         block = stream.read(_BLOCK if end is None else min(_BLOCK, end - at))
         if not block:
             break
         at += len(block)
+        found.feed(block)
         if end is not None and at >= end and not block.endswith(b"\n"):
-            block += stream.readline(_MAX_LINE)
-        block = rest + block
-        cut = block.rfind(b"\n") + 1
-        if not cut and len(block) > _MAX_LINE:
-            cut = len(block)
-        rest = block[cut:]
-        if cut:
-            found.feed(block[:cut])
-    if rest:
-        found.feed(rest)
+            found.feed(stream.readline(_MAX_LINE))
     return found.finish()
