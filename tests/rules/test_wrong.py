@@ -383,7 +383,6 @@ WRONG = [
         "nixl <1.3.1",
         "issues/1798",
         ("nixl 1.3.1 (up)",),
-        ("nixl 1.3.1 (up)",),
     ),
     # --- known to hang, crash, compute wrongly
     Wrong(
