@@ -13,6 +13,7 @@ unknown.
 from __future__ import annotations
 
 import json
+from datetime import date
 from typing import TYPE_CHECKING
 
 from buildspec import located, matrix, rules
@@ -21,7 +22,8 @@ from buildspec.console import console, note, step
 from buildspec.errors import BadInputError, EnvironmentLacksError, ExitCode
 from buildspec.index import Index, open_index
 from buildspec.project import Project
-from buildspec.rules import report, table
+from buildspec.rules import report, snapshot, table
+from buildspec.rules.catalog import SNAPSHOT
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -42,6 +44,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="with --check: warnings and unknowns count as errors"
     )
+    parser.add_argument("--record", action="store_true", help="ask the index and write facts/releases.json anew")
     parser.add_argument(
         "--arch",
         choices=("x86_64", "aarch64"),
@@ -53,6 +56,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Show or check."""
     project = Project.find()
+    if arguments.record:
+        return _record(project)
     if arguments.check:
         return _check(project, arguments)
     shown = table.rows(project.matrix, {})
@@ -94,6 +99,18 @@ def _check(project: Project, arguments: Namespace) -> int:
         note(f"{unreachable}; answered from the cache and what was recorded")
     console.print(f"{len(stacks)} stacks ({', '.join(stacks)}): {report.summary(findings)}")
     return code
+
+
+def _record(project: Project) -> int:
+    """Write the recorded releases anew. Raises what the index raises; then the file stays as it was."""
+    file = project.root / "buildspec" / "facts" / SNAPSHOT
+    if not file.exists():
+        raise BadInputError(f"{file} does not exist: releases are recorded in a checkout of Drydock itself")
+    with step("recording releases"):
+        text = snapshot.take(open_index(fall_back=False), date.today())  # noqa: DTZ011 - the day of the record
+    write(file, text)
+    note(f"{file.name}: {len(text.splitlines())} lines")
+    return ExitCode.DONE
 
 
 def _index(*, offline: bool) -> Index | None:
