@@ -44,7 +44,7 @@ _LEFT_OUT = (
     "path-exclude=/usr/share/locale/*",
     "path-exclude=/usr/share/info/*",
 )
-# openssh-server's installation makes host keys, and whoever pulled the image would share them. Debian's helpers for
+# openssh-server's installation makes host keys, and whoever pulled the image would share them. Debian's tools for
 # Python were compiled when they ran, against times that their packed sources do not have.
 _TIDY = "rm -rf etc/ssh/ssh_host_* usr/share/python3/__pycache__ usr/share/python3/debpython/__pycache__"
 
