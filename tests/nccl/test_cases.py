@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.nccl.logs import FOLDER, Case, cases, path
-from validate.nccl import judge
+from validate.nccl import judge, judge_text
 from validate.nccl.cause import known
 from validate.nccl.line import decode
 from validate.nccl.result import VERDICTS
@@ -38,3 +38,16 @@ def test_every_log_has_an_answer_and_every_verdict_a_log() -> None:
 
 def test_causes_of_the_cases_are_known() -> None:
     assert {case["cause"] for case in cases()} <= set(known())
+
+
+def test_prose_in_a_log_makes_it_no_document() -> None:
+    advice = (
+        "You should probably TRAIN this model on a down-stream task.\nIf you see this, look for an update.\n" * 20
+    )
+    assert judge_text(path("202").read_bytes() + advice.encode()).verdict == "socket"
+    fences = b"### My job is slow\n```\n" + path("202").read_bytes() + b"```\n"
+    assert judge_text(fences).verdict == "socket"
+
+
+def test_only_a_version_is_no_transport() -> None:
+    assert judge_text("NCCL version 2.21.5+cuda12.4\n").cause.id == "no-transport-lines"

@@ -14,16 +14,17 @@ ApplicationFact: TypeAlias = tuple[
 
 # Every line that says something holds one of these; letters only, as in wording.DECISIVE_WORDS.
 TRIGGER = re.compile(
-    r"NCCL|nccl|busbw|bus_bw|bfloat|float|int8|uint8|int32|uint32|int64|half|double|Group|on \S+"
-    r" device|```|[Ss]hould (?:see|show|contain|print|look)"
-    r"|[Ll]ook for|[Ee]xpected (?:output|log)|[Yy]ou (?:will|can|should)|provider efa|remote process"
-    r" exited|[Ww]atchdog caught|^#{1,5} [A-Z]|^ *[-*] `"
+    r"NCCL|nccl|busbw|bus_bw|bfloat|float|int8|uint8|int32|uint32|int64|half|double|Group|on \S+ device|```"
+    r"|[Ss]hould (?:see|show|contain|print|look)|[Ll]ook for|(?:[Ee]xpected|[Ee]xample|[Ss]ample) (?:output|log)"
+    r"|[Vv]erify (?:that|the)|[Yy]ou(?:'ll| will| can) see|[Ii]f you see|^\s*#{1,5} [A-Z]|^ *[-*] `"
+    r"|provider efa|remote process exited|[Ww]atchdog caught|remote peer|Proxy Call|Cuda failure"
 )
 _VERSION = re.compile(r"(?:^|[\s|\]:>\)])(?P<lib>[NR])CCL version ?:? ?(?P<version>\d+\.\d+[\w.+:-]*)")
 _FAILURE = re.compile(
     r"nccl(?:System|Remote|Internal|UnhandledCuda|InvalidUsage|InvalidArgument)Error\b|Test NCCL (?:init )?failure"
     r"|NCCL error(?: in)?:|unhandled (?:system|cuda) error|ncclCommInitRank\w* failed|NCCL Error \d|NCCL failure"
     r"|remote process exited or there was a network error|DistBackendError: NCCL"
+    r"|Connection closed by remote peer|Proxy Call to rank \d+ failed|Cuda failure \d*"
 )
 _QUOTED_FAILURE = re.compile(
     r"(?:^\s*(?:#|//|\*|-|echo|grep|\+)\s)|\b(?:if you (?:see|get)|such as|for example|caused by errors like)\b",
@@ -32,10 +33,11 @@ _QUOTED_FAILURE = re.compile(
 _TIMEOUT = re.compile(
     r"[Ww]atchdog caught collective operation timeout|Collective \w+ timeout|Timeout at NCCL work"
 )
-_DOC = re.compile(
-    r"^```|^\s*#{1,5} [A-Z][a-z]+ [a-z]+|[Ss]hould (?:see|show|contain|print|look)|[Ll]ook for|[Ee]xpected"
-    r" (?:output|log)"
-    r"|[Yy]ou (?:will|can|should) |^ *[-*] `"
+# A text about NCCL has marks of a document, and tells what one should see.
+_MARK = re.compile(r"^```|^\s*#{1,5} [A-Z][a-z]+ [a-z]+|^ *[-*] `")
+_PHRASE = re.compile(
+    r"[Ss]hould (?:see|show|contain|print|look)|[Ll]ook for|(?:[Ee]xpected|[Ee]xample|[Ss]ample) (?:output|log)"
+    r"|[Vv]erify (?:that|the)|[Yy]ou(?:'ll| will| can) see|[Ii]f you see"
 )
 _TEST_HEADER = re.compile(
     r"^\s*#\s+(?:Rank|nThread|Using devices|Out of bounds|Avg bus|Collective test|\(B\)|size)"
@@ -70,16 +72,23 @@ def read_application(text: str) -> ApplicationFact | None:
         return "bandwidth", (match["size"], str(max(float(match["b1"]), float(match["b2"] or 0))), "")
     if (match := _JSON.search(text)) and (row := _json_row(match[0])):
         return row
+    if (match := _VERSION.search(text)) and not _FAILURE.search(text):
+        return "version", (("RCCL " if match["lib"] == "R" else "") + match["version"],)
+    return _remark(text)
+
+
+def _remark(text: str) -> ApplicationFact | None:
+    """Tell errors and prose, which have no values of their own."""
     if _TIMEOUT.search(text):
         return "timeout", ()
     if _FAILURE.search(text) and not _QUOTED_FAILURE.search(text):
         return "failure", ()
-    if match := _VERSION.search(text):
-        return "version", (("RCCL " if match["lib"] == "R" else "") + match["version"],)
     if _REFUSED.search(text):
         return "libfabric-refused", ()
-    if _DOC.search(text) and not _TEST_HEADER.search(text):
-        return "doc", ()
+    if _MARK.search(text) and not _TEST_HEADER.search(text):
+        return "doc", ("mark",)
+    if _PHRASE.search(text):
+        return "doc", ("phrase",)
     return None
 
 

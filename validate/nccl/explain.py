@@ -161,7 +161,7 @@ def _unknown(job: Job, decision: Decision) -> tuple[Cause, tuple[Evidence, ...]]
         reason = f"The log does not show which network NCCL used after this: {found[0].sentence(found[2].values)}"
         return _cause(found[0].id, found[2].values, reason, only_prefix=True), _lines([found[2].evidence])
     providers = [process.provider_line for process in processes if process.provider_line]
-    if job.messages:
+    if job.messages or job.versions:
         return _cause("no-transport-lines", {}), _lines(providers)
     if job.timeouts:
         return _cause("watchdog-only", {}), _lines(job.timeouts[:2])

@@ -30,7 +30,7 @@ class Job:
         self.versions: dict[str, None] = {}
         self.test_hosts: dict[str, None] = {}
         self.size_seen = 0
-        self.prose = 0
+        self.prose = {"mark": 0, "phrase": 0}
         self.rows: dict[tuple[str, int], Bandwidth] = {}
         self.folded = False
         self.processes_folded = 0
@@ -91,7 +91,7 @@ class Job:
 
     def _application(self, kind: str, values: tuple[str, ...], line: Evidence | None, count: int) -> None:
         if kind == "doc":
-            self.prose += count
+            self.prose[values[0]] += count
         elif line is None:
             return
         elif kind == "version":

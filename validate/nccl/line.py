@@ -32,14 +32,16 @@ _LOOSE_PREFIX = re.compile(
 )
 # Someone shows the message instead of printing it.
 _SHOWN = re.compile(
-    r"(?:^|[\s;|&(])(?:echo|printf|e?grep|rg|awk|sed|assert|print)\b|^\s*\++ |^\s*(?:#(?! ?MAGIC)|//|--|;)"
-    r"|\b(?:look for|expect(?:ed)?|should|for example|example|e\.g\.|must (?:see|contain)|such as|good|bad|instead"
-    r" of)\b",
+    r"(?:^|[\s;|&(])(?:echo|printf|e?grep|rg|awk|sed|assert|print)\s|^\s*\++ |^\s*(?:#(?! ?MAGIC)|//)"
+    r"|(?<![\w-])(?:look for|expect(?:ed)?|should|for example|example|e\.g\.|must (?:see|contain)|such as"
+    r"|instead of)(?![\w-])"
+    r"|(?<![\w-])(?:good|bad) ?:",
     re.IGNORECASE,
 )
+# Ray's counts, marks of copied text, table bars, and the rest of a JSON object or of key="value" pairs.
 _TRAILER = re.compile(
-    r"(?:\s*\[repeated \d+x across cluster\][^\n]*|\s*\[cite: ?[\d,"
-    r" ]+\]|\s*\((?:\.\.\.|\u2026)\)|[\s|`\\]+|(?:\\n)?\",\"\w+\":.*)+$"
+    r"(?:\s*\[repeated \d+x across cluster\][^\n]*|\s*\[cite: ?[\d, ]+\]|\s*\((?:\.\.\.|\u2026)\)|[\s|`\\]+"
+    r"|(?:\\n)?\",\s*\"\w+\":.*|(?:\\n)?\"\s*\}.*|\"\s+\w+=.*|(?:\\n)?\")+$"
 )
 _FOLDED = re.compile(r"\[repeated (\d+)x across cluster\]")
 # The end of one message glued to the host name of the next.

@@ -50,7 +50,8 @@ class Reader:
         self.tails: dict[bytes, int] = {}
         self.ends: dict[bytes, int] = {}
         self.codes: set[int] = set()
-        self.prose = [0]
+        # How many lines have marks of a document, and how many phrases of one.
+        self.prose = {"mark": [0], "phrase": [0]}
         self._wordings: dict[tuple[Kind, tuple[str, ...], bool], Wording] = {}
         self._open: dict[str, list[tuple[Wording, bytes, str]]] = {}
         self._ranked: set[str] = set()
@@ -67,8 +68,9 @@ class Reader:
         for wording in self._wordings.values():
             if wording.added_up:
                 self.events.append((0, "", wording.kind, (*wording.says, ""), "", wording.added_up))
-        if self.prose[0]:
-            self.events.append((0, "", "doc", (), "", self.prose[0]))
+        for name, lines in self.prose.items():
+            if lines[0]:
+                self.events.append((0, "", "doc", (name,), "", lines[0]))
         return self.events
 
     def take(self, number: int, line: bytes, shape: Shape | None) -> None:
@@ -107,7 +109,7 @@ class Reader:
         found = messages(text)
         if not found:
             fact = read_application(text)
-            return NOTHING if fact is None else self.prose if fact[0] == "doc" else _READ
+            return NOTHING if fact is None else self.prose[fact[1][0]] if fact[0] == "doc" else _READ
         if len(found) > 1 or not found[0].owner or found[0].folded or found[0].level != "INFO":
             return _READ
         told = read(found[0])
@@ -175,7 +177,7 @@ class Reader:
         """Read a line that is not NCCL's."""
         told = read_application(text)
         if told is not None and told[0] == "doc":
-            self.prose[0] += 1
+            self.prose[told[1][0]][0] += 1
         elif told is not None:
             self.events.append((number, "", told[0], told[1], text.strip()[:TEXT], 1))
 

@@ -52,7 +52,8 @@ def decide(job: Job) -> Decision:
 
 def _is_document(job: Job) -> bool:
     """Tell prose that quotes NCCL's lines from a log with some prose in it."""
-    return job.prose >= 3 and job.prose * 2 >= job.messages and not job.rows
+    marks, phrases = job.prose["mark"], job.prose["phrase"]
+    return marks >= 2 and phrases >= 1 and (marks + phrases) * 2 >= job.messages and not job.rows
 
 
 def _decide(job: Job, processes: list[Process]) -> Decision:
