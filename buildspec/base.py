@@ -94,8 +94,10 @@ def package_names(images: Path) -> list[str]:
 def inputs(project: Project, name: str) -> str:
     """SHA-256 over what makes a base: its row in the matrix, its packages, and how they are installed."""
     base = project.matrix.bases[name]
+    dockerfile = project.images / f"{'os' if base.image else 'bootstrap'}.Dockerfile"
     parts = [
         base.model_dump_json(),
+        dockerfile.read_text(encoding="utf-8"),
         *package_names(project.images),
         *_LEFT_OUT,
         _LIST,
