@@ -167,6 +167,15 @@ def test_inputs_change_with_row_and_packages(small: Project) -> None:
     assert len(found) == 4
 
 
+@pytest.mark.parametrize(("name", "dockerfile"), [("tiny", "bootstrap.Dockerfile"), ("given", "os.Dockerfile")])
+def test_inputs_change_with_the_dockerfile_that_makes_the_base(small: Project, name: str, dockerfile: str) -> None:
+    before = {name: base.inputs(small, name) for name in ("tiny", "given")}
+    file = small.images / dockerfile
+    file.write_text(file.read_text() + "ENV A=b\n")
+    changed = {other for other in before if base.inputs(small, other) != before[other]}
+    assert changed == {name}
+
+
 def test_inputs_stay_when_a_comment_changes(small: Project) -> None:
     before = base.inputs(small, "tiny")
     file = small.images / "packages.txt"

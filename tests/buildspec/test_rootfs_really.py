@@ -156,10 +156,9 @@ def ssh(here: Container, there: Container, *command: str, options: tuple[str, ..
 
 def listening(container: Container, other: Container) -> str:
     """The host key that a container shows to another one."""
+    scan = ["ssh-keyscan", "-p", "2222", "-t", "ed25519", str(container.name)]
     deadline = time.monotonic() + 30
-    while not (
-        found := run(other, "ssh-keyscan", "-p", "2222", "-t", "ed25519", str(container.name))[1].split("ssh-")[1:]
-    ):
+    while not (found := run(other, *scan)[1].split("ssh-")[1:]):
         assert time.monotonic() < deadline, container.logs().decode()
         time.sleep(0.2)
     return found[0]
