@@ -45,6 +45,13 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def mutants(session: nox.Session) -> None:
+    """Break built images in many ways and see each break found by its check; needs both current images."""
+    install(session, "tests")
+    session.run("pytest", "-m", "mutants", *session.posargs)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check the code: ruff, mypy, hadolint, shellcheck."""
     install(session, "tests", "lint")
