@@ -17,7 +17,7 @@ TRIGGER = re.compile(
     r"NCCL|nccl|busbw|bus_bw|bfloat|float|int8|uint8|int32|uint32|int64|half|double|Group|on \S+ device|```"
     r"|[Ss]hould (?:see|show|contain|print|look)|[Ll]ook for|(?:[Ee]xpected|[Ee]xample|[Ss]ample) (?:output|log)"
     r"|[Vv]erify (?:that|the)|[Yy]ou(?:'ll| will| can) see|[Ii]f you see|^\s*#{1,5} [A-Z]|^ *[-*] `"
-    r"|provider efa|remote process exited|[Ww]atchdog caught|remote peer|Proxy Call|Cuda failure"
+    r"|provider efa|remote process exited|[Ww]atchdog caught|remote peer|Proxy Call|unhandled |Cuda failure"
 )
 _VERSION = re.compile(r"(?:^|[\s|\]:>\)])(?P<lib>[NR])CCL version ?:? ?(?P<version>\d+\.\d+[\w.+:-]*)")
 _FAILURE = re.compile(

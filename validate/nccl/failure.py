@@ -14,6 +14,10 @@ from validate.nccl.process import Process, Sign
 __all__ = ["Failure", "failure_of"]
 
 
+# Parts of NCCL that only run once a network is chosen.
+_AT_WORK = ("transport/", "proxy.cc", "misc/socket.cc", "enqueue.cc")
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """The sign that a process failed by; `cause` is an id, empty for a warning of no known kind."""
@@ -39,9 +43,8 @@ def failure_of(process: Process) -> Failure | None:
         elif effect == "fallback":
             failed = sign.last > process.chosen_at and _aborted(process, sign)
         elif effect == "unknown":
-            failed = sign.last > max(process.chosen_at, process.went_on_at) and (
-                process.chosen_at >= 0 or process.went_on_at >= 0 or _aborted(process, sign)
-            )
+            begun = process.chosen_at >= 0 or process.went_on_at >= 0 or sign.where.startswith(_AT_WORK)
+            failed = sign.last > max(process.chosen_at, process.went_on_at) and (begun or _aborted(process, sign))
         else:
             failed = False
         if failed:
