@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from buildspec.index import (
     NotOnIndexError,
     NotReadableError,
     client,
+    lend_to_uv,
     open_index,
     page,
     record,
@@ -236,8 +238,10 @@ def test_the_index_of_uv_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setenv("UV_DEFAULT_INDEX", "main=https://uv.example.org/simple")
     assert open_index(cache=cache).urls == ("https://uv.example.org/simple",)
     monkeypatch.setenv("UV_INDEX", "torch=https://torch.example.org/whl https://other.example.org")
+    monkeypatch.setenv("UV_INDEX_TORCH_USERNAME", "captain")
+    monkeypatch.setenv("UV_INDEX_TORCH_PASSWORD", "se/cret")
     assert open_index(cache=cache).urls == (
-        "https://torch.example.org/whl",
+        "https://captain:se%2Fcret@torch.example.org/whl",
         "https://other.example.org",
         "https://uv.example.org/simple",
     )
@@ -259,6 +263,15 @@ def test_a_page_knows_its_age(cache: Cache) -> None:
         Index([served.url], cache).page("sail")
         time.sleep(0.02)
         assert Index([served.url], cache).page("sail").age >= 0.02
+
+
+def test_uv_gets_the_index_that_only_pip_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("UV_DEFAULT_INDEX", "UV_INDEX"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_INDEX_URL", "https://pip.example.org/simple")
+    lend_to_uv()
+    assert os.environ["UV_DEFAULT_INDEX"] == "https://pip.example.org/simple"
 
 
 @pytest.mark.integration

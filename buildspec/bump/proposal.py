@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from buildspec.bump import resolution
 from buildspec.bump.change import Change, changes
-from buildspec.bump.stay import Stay, newest_installable, skipped, stays
+from buildspec.bump.stay import UNEXPLAINED, Stay, newest_installable, skipped, stays
 from buildspec.errors import EnvironmentLacksError, NotProvenError
 from buildspec.rules import of_case
 from buildspec.rules.versions import nearest
@@ -107,11 +107,11 @@ def _climb(case: Case, free: list[str], found: Resolution) -> Resolution:
     """Try again for leading pins that no requirement holds back: uv's first answer need not be the newest."""
     for pin in (pin for pin in resolution.LEADING if pin in free):
         asked = next(a for a in case.asked.values() if a.pin == pin)
-        newest = newest_installable(case, asked)
+        newest = newest_installable(case, asked, resolution.allowed(case, pin))
         held = {stay.pin: stay for stay in stays(case, found, free)}
-        if newest is None or pin not in held or not resolution.allowed(case, pin).contains(newest):
+        if newest is None or pin not in held:
             continue
-        if held[pin].reasons != ("uv finds no set of versions with it",):
+        if held[pin].reasons != (UNEXPLAINED,):
             continue
         above = {p: found.pins[p] for p in resolution.LEADING[: resolution.LEADING.index(pin)] if p in found.pins}
         try:

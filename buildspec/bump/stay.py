@@ -17,11 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from packaging.requirements import Requirement
+    from packaging.specifiers import SpecifierSet
 
     from buildspec.bump.resolution import Resolution
     from buildspec.index import Page
     from buildspec.rules import Case
     from buildspec.rules.case import Asked
+
+
+UNEXPLAINED = "uv finds no set of versions with it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +49,26 @@ def stays(case: Case, resolution: Resolution, free: Collection[str]) -> Iterator
             continue
         at = Version(resolution.pins[asked.pin])
         newest = newest_installable(case, asked)
+        bounds = allowed(case, asked.pin)
         if newest is None or newest <= at:
             continue
-        reasons = tuple(_reasons(case, asked, newest, resolution, free))
-        yield Stay(asked.pin, str(at), _shown(asked, newest), reasons or ("uv finds no set of versions with it",))
+        if asked.pin in free and not bounds.contains(newest):
+            yield Stay(asked.pin, str(at), str(newest), (_bound(case, asked.pin),))
+            newest = newest_installable(case, asked, bounds)
+        if newest is not None and newest > at:
+            reasons = tuple(_reasons(case, asked, newest, resolution, free))
+            yield Stay(asked.pin, str(at), _shown(asked, newest), reasons or (UNEXPLAINED,))
 
 
-def newest_installable(case: Case, asked: Asked) -> Version | None:
-    """The newest release with a wheel for the stack that was not yanked; a minor version for CUDA."""
+def _bound(case: Case, pin: str) -> str:
+    ranges = {str(name): text for name, text in case.stack.ranges.items()}
+    if pin in ranges:
+        return f"its range in versions.yaml is {ranges[pin]}"
+    return "another CUDA major version is another stack"
+
+
+def newest_installable(case: Case, asked: Asked, bounds: SpecifierSet | None = None) -> Version | None:
+    """The newest release (in `bounds`) with a wheel for the stack that was not yanked; CUDA's minor version."""
     page = case.catalog.page(asked.name)
     usable = [
         version
@@ -60,6 +76,7 @@ def newest_installable(case: Case, asked: Asked) -> Version | None:
         if not version.is_prerelease
         and not _yanked(page, version)
         and case.catalog.wheel(asked.name, version, case.target) is not None
+        and (bounds is None or bounds.contains(version))
     ]
     newest = max(usable, default=None)
     return Version(minor(newest)) if newest is not None and asked.pin == "cuda" else newest
@@ -92,28 +109,25 @@ def _reasons(
     if asked.pin not in free:
         yield "--only does not name it"
         return
-    if not allowed(case, asked.pin).contains(newest) and asked.pin in case.stack.ranges:
-        yield f"its range in versions.yaml is {case.stack.ranges[asked.pin]}"
-    elif not allowed(case, asked.pin).contains(newest):
-        yield "another CUDA major version is another stack"
     found = list(_required(case, asked, newest, resolution))
-    yield from found
-    if not found:
-        yield from _requires(case, asked, newest, resolution)
+    yield from found or _requires(case, asked, newest, resolution)
 
 
-def _required(case: Case, asked: Asked, newest: Version, resolution: Resolution) -> Iterator[str]:
-    """Who in the resolved set requires another version."""
+def _required(case: Case, asked: Asked, newest: Version, resolution: Resolution) -> list[str]:
+    """Who in the resolved set requires another version: pinned distributions, or else any."""
+    pinned: list[str] = []
+    others: list[str] = []
     for parent in resolution.locked.required_by.get(asked.name, ()):
         version = resolution.locked.versions.get(parent)
-        if version is None:
-            continue
-        if parent in case.asked and case.asked[parent].pin == asked.pin:
+        if version is None or (parent in case.asked and case.asked[parent].pin == asked.pin):
             continue
         for requirement in _about(case, parent, version, asked.name):
             if not _takes(requirement, asked, newest, case):
                 shown = f"{parent}{extra_of(requirement)} {version}"
-                yield f"{shown} requires {asked.pin} {requirement.specifier}"
+                text = f"{shown} requires {asked.pin} {requirement.specifier}"
+                # What nobody pins would move along.
+                (pinned if parent in case.asked else others).append(text)
+    return pinned or others
 
 
 def _requires(case: Case, asked: Asked, newest: Version, resolution: Resolution) -> Iterator[str]:

@@ -13,7 +13,6 @@ or not at all.
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING
 
 from buildspec import bump, rules
@@ -22,7 +21,7 @@ from buildspec.bump.change import changelog
 from buildspec.bump.resolution import MOVABLE
 from buildspec.console import console, step
 from buildspec.errors import BadInputError, ExitCode
-from buildspec.index import open_index
+from buildspec.index import lend_to_uv, open_index
 from buildspec.located import nearest
 from buildspec.project import Project
 
@@ -56,9 +55,7 @@ def run(arguments: Namespace) -> int:
             raise BadInputError(f"stack {name} is retired: it is not moved any more")
     # Nothing may be decided on an answer from before.
     index = open_index(fall_back=False, fresh=0)
-    # uv reads no PIP_INDEX_URL; both must see one index.
-    if not any(os.environ.get(variable) for variable in ("UV_DEFAULT_INDEX", "UV_INDEX_URL")):
-        os.environ["UV_DEFAULT_INDEX"] = index.urls[-1]
+    lend_to_uv()
     catalog = rules.Catalog(index, rules.EMPTY)
     proposals: list[Proposal] = []
     for case in rules.cases(project, catalog):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from buildspec import base, baselock, lock, rules
 from buildspec.atomic import write_all
 from buildspec.console import console, note, step
-from buildspec.index import open_index
+from buildspec.index import lend_to_uv, open_index
 from buildspec.project import Project
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def run(arguments: Namespace) -> int:
     stacks = [name for name in names if name != OS]
     for name in stacks:
         project.matrix.stack(name)
+    lend_to_uv()
     texts: dict[Path, str] = {}
     for name in stacks:
         with step(f"resolving {name}"):

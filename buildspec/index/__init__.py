@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from buildspec.index.cache import Cache
-from buildspec.index.client import Index, open_index
+from buildspec.index.client import Index, lend_to_uv, open_index
 from buildspec.index.errors import (
     FileVanishedError,
     IndexUnreachableError,
@@ -23,5 +23,6 @@ __all__ = [
     "NotOnIndexError",
     "NotReadableError",
     "Page",
+    "lend_to_uv",
     "open_index",
 ]

@@ -10,10 +10,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from packaging.utils import canonicalize_name
 
-from buildspec import process
+from buildspec import network, process
 from buildspec.errors import DrydockError, EnvironmentLacksError
 from buildspec.index import metadata as wheel_metadata
 from buildspec.index import page as index_page
@@ -24,7 +25,7 @@ from buildspec.index.web import IMPATIENT, NOT_MODIFIED, PATIENT, Web, without_s
 from buildspec.index.wheel import read_members
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from buildspec.index.metadata import Metadata
     from buildspec.index.page import File, Page
@@ -176,23 +177,40 @@ def open_index(
 ) -> Index:
     """Open the index that uv would use, so that every command sees the same one.
 
-    UV_INDEX (in front) and UV_DEFAULT_INDEX as uv reads them, else PIP_INDEX_URL, else what uv itself has
-    built in. Raises EnvironmentLacksError when nothing names one and uv is not installed.
+    UV_INDEX and UV_EXTRA_INDEX_URL in front, then UV_DEFAULT_INDEX or UV_INDEX_URL, with logins from netrc, and
+    pip's variables where uv's are not set (buildspec.network); else what uv itself has built in. Raises
+    EnvironmentLacksError when nothing names one and uv is not installed, BadInputError for settings that can't
+    be read.
     """
-    given = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL") or os.environ.get("PIP_INDEX_URL")
-    first = [word.partition("=")[2] if re.match(r"[\w.-]+=", word) else word for word in _words("UV_INDEX")]
-    default = given.partition("=")[2] if given and re.match(r"[\w.-]+=", given) else given
-    urls = [*first, *_words("UV_EXTRA_INDEX_URL"), default or built_in(cache or Cache())]
-    found = [_url(url) for url in urls]
-    return Index(found, cache or Cache(), offline=offline, fall_back=fall_back, fresh=fresh)
+    found = network.read()
+    settings = found.settings
+    words = f"{settings.get('UV_INDEX', '')} {settings.get('UV_EXTRA_INDEX_URL', '')}".split()
+    default = settings.get("UV_DEFAULT_INDEX") or settings.get("UV_INDEX_URL")
+    kept = cache or Cache()
+    urls = [_url(word, settings) for word in [*words, default or built_in(kept)]]
+    return Index(urls, kept, offline=offline, fall_back=fall_back, fresh=fresh, web=Web(found.ca))
 
 
-def _words(variable: str) -> list[str]:
-    return os.environ.get(variable, "").split()
+def lend_to_uv() -> None:
+    """Set uv's variables where only pip's are set: uv does not read those, and must see the same index."""
+    for name, value in network.read().settings.items():
+        if name in ("UV_DEFAULT_INDEX", "UV_INDEX"):
+            os.environ.setdefault(name, value)
 
 
-def _url(text: str) -> str:
-    return text if re.match(r"\w+://", text) else Path(text).expanduser().resolve().as_uri()
+def _url(text: str, settings: Mapping[str, str]) -> str:
+    """The URL of an index as uv writes it: `name=url`, with the login of that name; or a folder."""
+    named = re.match(r"([\w.-]+)=", text)
+    if not named:
+        return text if re.match(r"\w+://", text) else Path(text).expanduser().resolve().as_uri()
+    url = text[named.end() :]
+    variable = "UV_INDEX_" + re.sub(r"\W", "_", named[1]).upper()
+    user, password = (settings.get(f"{variable}_{what}", "") for what in ("USERNAME", "PASSWORD"))
+    parts = urlsplit(url)
+    if (user or password) and not parts.username:
+        login = f"{quote(user, safe='')}:{quote(password, safe='')}"
+        return urlunsplit(parts._replace(netloc=f"{login}@{parts.netloc}"))
+    return url
 
 
 def built_in(cache: Cache) -> str:

@@ -16,6 +16,7 @@ from buildspec.index.errors import FileVanishedError, IndexUnreachableError, Not
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 # Seconds. A page that is in the cache anyway is not worth a long wait.
 PATIENT, IMPATIENT = 20.0, 1.0
@@ -52,9 +53,13 @@ def without_secrets(url: str) -> str:
 
 
 class Web:
-    """Asks servers. Once one was out of reach it is not asked again: the next question would wait as long."""
+    """Asks servers; `ca` is a file with certificates to trust beside the system's.
 
-    def __init__(self) -> None:
+    Once a server was out of reach it is not asked again: the next question would wait as long.
+    """
+
+    def __init__(self, ca: Path | None = None) -> None:
+        self._ca = ca
         self._down: dict[str, IndexUnreachableError] = {}
         self._opener: urllib.request.OpenerDirector | None = None
 
@@ -124,6 +129,8 @@ class Web:
         if self._opener is None:
             # One context for all requests: reading the system's certificates takes longer than a request.
             context = ssl.create_default_context()
+            if self._ca is not None:
+                context.load_verify_locations(self._ca)
             self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
         parts = urllib.parse.urlsplit(url)
         login, _, host = parts.netloc.rpartition("@")
