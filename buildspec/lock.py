@@ -24,6 +24,7 @@ PLATFORM = "x86_64-manylinux_2_40"
 _INPUT = "#: "
 _BODY = "# body sha256:"
 _PINNED = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
+_REFUSED = re.compile(r"Permission denied|Read-only file system|No space left on device")
 _NETWORK = ("error sending request", "dns error", "Connection refused", "timed out", "Failed to fetch")
 
 
@@ -113,6 +114,11 @@ def resolve(project: Project, name: str) -> str:
                 raise EnvironmentLacksError(
                     f"the package index is out of reach while resolving {name}:\n{error.output}",
                     remedy="check the network, the proxy and UV_DEFAULT_INDEX, then run it again",
+                ) from error
+            if found := _REFUSED.search(error.output):
+                raise EnvironmentLacksError(
+                    f"uv could not write while resolving {name}: {found[0]}\n{error.output}",
+                    remedy="free the disk, correct the permissions, or set UV_CACHE_DIR to a folder of your own",
                 ) from error
             raise BadInputError(
                 f"no set of versions satisfies stack {name}:\n{error.output}",
