@@ -32,6 +32,7 @@ class Elf:
     versions_given: frozenset[str]
     symbols_defined: frozenset[str]
     symbols_undefined: frozenset[str]
+    says_version: str | None
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
@@ -52,6 +53,7 @@ class Elf:
             versions_given=frozenset(row["versions_given"]),
             symbols_defined=frozenset(row["symbols_defined"]),
             symbols_undefined=frozenset(row["symbols_undefined"]),
+            says_version=row["says_version"],
         )
 
     @property

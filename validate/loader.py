@@ -7,7 +7,7 @@ it (unless the object has DT_RUNPATH), LD_LIBRARY_PATH, DT_RUNPATH, the loader c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from validate.facts import Elf, Facts
 
@@ -110,16 +110,9 @@ class Loader:
                 return Resolved(found, "the default folders")
         return None
 
-    def dlopen(self, name: str, caller: Elf | None = None) -> Resolved | None:
-        """The file that `dlopen(name)` gets, as called from `caller` (or from the program)."""
-        if caller is None:
-            machine = next((row for row in self._facts.elf if row.interpreter), None)
-            if machine is None:
-                return None
-            caller = Elf(
-                path="", owners=(), size=0,
-                bits=machine.bits, machine=machine.machine, kind=2, soname=None, needed=(),
-                rpath=None, runpath=None, interpreter=None, versions_needed={}, versions_given=frozenset(),
-                symbols_defined=frozenset(), symbols_undefined=frozenset(),
-            )  # fmt: skip
-        return self.resolve(name, caller)
+    def dlopen(self, name: str) -> Resolved | None:
+        """The file that `dlopen(name)` gets in a program that has loaded nothing of that name yet."""
+        program = next((row for row in self._facts.elf if row.interpreter), None)
+        if program is None:
+            return None
+        return self.resolve(name, replace(program, rpath=None, runpath=None))

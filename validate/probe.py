@@ -15,6 +15,7 @@ import base64
 import csv
 import hashlib
 import io
+import mmap
 import os
 import platform
 import re
@@ -626,6 +627,7 @@ def dpkg_files(tree: Tree) -> tuple[dict[str, tuple[str, str]], set[str]]:
 # --- the whole --------------------------------------------------------------------------------------
 
 PLUGIN_SYMBOL = re.compile(rb"nccl")
+NCCL_VERSION = re.compile(rb"NCCL version (\d+\.\d+\.\d+)")
 DISTRIBUTION_FOLDER = re.compile(r"/(?:site|dist)-packages/[^/]+\.(?:dist|egg)-info$")
 LIBRARY_NAME = re.compile(r"\.so(\.|$)")
 # Where dpkg's checksums are compared: what a program runs or loads. Documentation is often left out on purpose.
@@ -800,7 +802,15 @@ def _one_elf(tree: Tree, file: File) -> dict[str, Any]:
             facts["symbols_undefined"] = undefined
             # Everything that torch exports around NCCL is of no interest; what libraries of NCCL export is.
             facts["symbols_defined"] = defined if name.startswith("libnccl") else []
+        facts["says_version"] = _nccl_version(stream) if facts["soname"] == "libnccl.so.2" else None
     return {"path": file.path, "size": file.size, **facts}
+
+
+def _nccl_version(stream: BinaryIO) -> str | None:
+    """The version that an NCCL library prints when it starts, as it stands in its text."""
+    with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        match = NCCL_VERSION.search(content)
+        return match[1].decode() if match else None
 
 
 def _environments(

@@ -32,6 +32,7 @@ def library(path: str, *, owners: Sequence[str] = (), **headers: Any) -> dict[st
         "owners": list(owners),
         "symbols_defined": defined,
         "symbols_undefined": undefined,
+        "says_version": None,
         **row,
     }
 

@@ -9,7 +9,7 @@ from validate.allowances import allowances
 from validate.bench import Bench
 from validate.catalogue import HAS_DPKG, Rule, check
 from validate.facts import Facts
-from validate.loader import Loader
+from validate.loader import Loader, Resolved
 from validate.outcome import CheckFailedError, Level
 from validate.plugin import Said
 
@@ -178,7 +178,11 @@ def test_nccl_winner(bench: Bench, facts: Facts, said: Said) -> None:
         libraries.add(hit.path)
         said.line(f"{path} gets {hit.path} by {hit.rule}")
         if "/nvidia/nccl/" not in hit.path and "/site-packages/" in path:
-            wrong.append(f"{path} gets NCCL from {hit.path} by {hit.rule}, not the wheel's")
+            wrong.append(f"{path} gets {_nccl(facts, hit)}, not the wheel's")
+    wheel = any(e.soname == "libnccl.so.2" and "/nvidia/nccl/" in e.path for e in facts.elf)
+    first = loader.dlopen("libnccl.so.2")
+    if wheel and first and "/nvidia/nccl/" not in first.path:
+        wrong.append(f"who asks for NCCL before torch is loaded gets {_nccl(facts, first)}, not the wheel's")
     if wrong or len(libraries) > 1:
         pin = bench.claims.pins.get("nccl")
         raise CheckFailedError(
@@ -187,6 +191,11 @@ def test_nccl_winner(bench: Bench, facts: Facts, said: Said) -> None:
             wrong,
         )
     said.because(f"{len(found)} users of NCCL get {next(iter(libraries), 'the copy loaded before them')}")
+
+
+def _nccl(facts: Facts, found: Resolved) -> str:
+    version = facts.elf_by_path[found.path].says_version or "of unknown version"
+    return f"NCCL {version} from {found.path} by {found.rule}"
 
 
 @check(

@@ -211,7 +211,8 @@ def test_nccl_loaded(bench: Bench, claims: Claims, said: Said) -> None:
 def _torch(bench: Bench) -> versions.Torch:
     seen = bench.seen(versions.torch)
     if seen.problem:
-        raise CheckFailedError(seen.problem.splitlines()[0], seen.problem.splitlines())
+        lines = seen.problem.splitlines()
+        raise CheckFailedError(f"{lines[0].partition(': Traceback')[0]}: {lines[-1].strip()}", lines)
     return seen
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from validate.bench import Bench
+from validate.experiments.jobs import Job, run_on
 from validate.lab import Ran
 
 MEMORY = 4 << 30
@@ -55,6 +56,7 @@ class Head:
     probes: Mapping[str, Ran]
     metrics: Ran
     init_container: Ran
+    jobs: Mapping[str, Job]
     log: str
 
 
@@ -86,10 +88,12 @@ def head(bench: Bench) -> Head:
                 ["/bin/bash", "-c", "--", f"ray health-check --address {address}:6379"],
                 seconds=90, mem_limit="256m", memswap_limit="256m", nano_cpus=200_000_000, network=lab.network,
             )  # fmt: skip
+            jobs, _ = run_on(bench.claims.image or "", bash)
         else:
+            jobs = {}
             status = metrics = init = healthz
             probes = dict.fromkeys(OLD_PROBES, healthz)
         log = ""
         with contextlib.suppress(Exception):
             log = container.logs(tail=25).decode("utf-8", "replace")
-        return Head(healthz, status, probes, metrics, init, log)
+        return Head(healthz, status, probes, metrics, init, jobs, log)
