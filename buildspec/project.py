@@ -77,6 +77,7 @@ class Project:
         """Commit of the images' inputs; `-dirty` behind it when they were changed since.
 
         SOURCE_DATE_EPOCH overrides the time. Outside git the commit is `unknown`.
+        Raises EnvironmentLacksError when git refuses a checkout that belongs to somebody else.
         """
         commit, time = "unknown", CONSTANT_TIME
         if logged := self._git("log", "-1", "--no-show-signature", "--format=%H %ct", "--", *INPUTS):
@@ -99,7 +100,15 @@ class Project:
             done = subprocess.run(
                 ["git", "-C", str(self.root), *arguments], capture_output=True, text=True, check=True, env=env
             )
-        except (OSError, subprocess.CalledProcessError):
+        except OSError:
+            return ""
+        except subprocess.CalledProcessError as error:
+            if "dubious ownership" in error.stderr:
+                raise EnvironmentLacksError(
+                    f"git does not trust {self.root}, so that the images' revision and time can't be told",
+                    why="the checkout belongs to another user than the one who builds",
+                    remedy=f"`git config --global --add safe.directory {self.root}`, or change its owner",
+                ) from error
             return ""
         return done.stdout.strip()
 
