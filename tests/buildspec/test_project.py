@@ -192,6 +192,21 @@ def test_a_git_hook_asks_its_own_repository(committed: Project, monkeypatch: pyt
 
 
 @pytest.mark.integration
+def test_a_checkout_of_another_user_is_not_silently_unknown(
+    committed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # git's own switch for its test suite.
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    with pytest.raises(EnvironmentLacksError) as caught:
+        committed.revision()
+    assert str(caught.value) == (
+        f"git does not trust {committed.root}, so that the images' revision and time can't be told\n"
+        "  why: the checkout belongs to another user than the one who builds\n"
+        f"  do:  `git config --global --add safe.directory {committed.root}`, or change its owner"
+    )
+
+
+@pytest.mark.integration
 def test_source_date_epoch_overrides_the_time(committed: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1600000000")
     assert committed.revision() == Revision(git(committed.root, "rev-parse", "HEAD"), 1600000000)

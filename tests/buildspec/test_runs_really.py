@@ -40,15 +40,21 @@ def sleeping(harbour: Harbour, folder: Path) -> tuple[Project, str]:
     return project, number
 
 
-def start(project: Project, stack: str, **environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+@contextlib.contextmanager
+def start(project: Project, stack: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """Run `drydock build`; a test that fails leaves no run behind."""
+    with subprocess.Popen(
         [*DRYDOCK, "build", stack],
         cwd=project.root,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
 
 
 def wait_until_it_sleeps(process: subprocess.Popen[str], project: Project, stack: str) -> None:
