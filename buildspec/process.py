@@ -101,7 +101,7 @@ def stream(
 @contextlib.contextmanager
 def _log(file: Path) -> Iterator[TextIO]:
     try:
-        with file.open("w", encoding="utf-8") as stream:
+        with file.open("w", buffering=1, encoding="utf-8") as stream:
             yield stream
     except OSError as error:
         raise EnvironmentLacksError(
