@@ -137,17 +137,19 @@ def _compile(case: Case, lines: list[str]) -> str:
 def _failure(case: Case, output: str) -> DrydockError:
     """What uv's failure means: the index lacks something, or versions do not fit."""
     remedy = "nothing was written; check the index and run it again"
-    if found := _NO_FILE.search(output):
+    # uv breaks lines where the terminal ends.
+    flat = " ".join(output.split())
+    if found := _NO_FILE.search(flat):
         return EnvironmentLacksError(
             f"the index lacks a file while resolving {case.name}: {found[2]} (HTTP {found[1]})",
             why="a mirror lists files that it does not have, or a release was deleted meanwhile",
             remedy=remedy,
         )
-    if any(sign in output.lower() for sign in _OUT_OF_REACH):
+    if any(sign in flat.lower() for sign in _OUT_OF_REACH):
         return EnvironmentLacksError(
             f"the package index is out of reach while resolving {case.name}:\n{output.strip()}", remedy=remedy
         )
-    if found := _VANISHED.search(output):
+    if found := _VANISHED.search(flat):
         return EnvironmentLacksError(
             f"the index has no distribution '{found[1]}', which {case.name} needs",
             why="it was removed, or the index is another one than before",
