@@ -27,6 +27,7 @@ class KnownCause:
     remedy: str
     source: str
     recoverable: bool = False
+    words: tuple[str, ...] = ()
 
     def sentence(self, values: dict[str, str]) -> str:
         """Fill the sentence with what the log's line named; what it did not name becomes a general word."""
@@ -50,6 +51,7 @@ def known() -> dict[str, KnownCause]:
     data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both loaders are safe ones
     table = {}
     for entry in data["causes"]:
+        entry["words"] = tuple(entry["words"])
         table[entry["id"]] = KnownCause(**entry)
     for entry in data["outcomes"]:
         table[entry["id"]] = KnownCause(effect="outcome", rank=0, pattern="", **entry)
@@ -57,20 +59,26 @@ def known() -> dict[str, KnownCause]:
 
 
 @functools.cache
-def _patterns() -> list[tuple[str, re.Pattern[str]]]:
+def _patterns() -> list[tuple[KnownCause, re.Pattern[str]]]:
     causes = sorted((cause for cause in known().values() if cause.pattern), key=lambda cause: -cause.rank)
-    return [(cause.id, re.compile(cause.pattern, re.IGNORECASE)) for cause in causes]
+    return [(cause, re.compile(cause.pattern, re.IGNORECASE)) for cause in causes]
 
 
 @functools.lru_cache(maxsize=4096)
-def sign(body: str) -> tuple[str, ...] | None:
-    """Find the cause that a message shows: its id, then name=value for what the line names; None for no cause."""
-    for name, pattern in _patterns():
+def sign(body: str, *, loud: bool = True) -> tuple[str, ...] | None:
+    """Find the cause that a message shows: its id, then name=value for what the line names; None for no cause.
+
+    `loud` tells that the message is a warning; only those can be harmless ones.
+    """
+    lower = body.lower()
+    for cause, pattern in _patterns():
+        if cause.words and not any(word in lower for word in cause.words):
+            continue
+        if cause.effect == "harmless" and not loud:
+            continue
         match = pattern.search(body)
         if match:
             # Groups that differ only in a number at the end are one value found in different places.
-            return (
-                name,
-                *(f"{key.rstrip('0123456789')}={value}" for key, value in match.groupdict().items() if value),
-            )
+            found = match.groupdict().items()
+            return (cause.id, *(f"{key.rstrip('0123456789')}={value}" for key, value in found if value))
     return None

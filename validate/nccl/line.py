@@ -17,7 +17,7 @@ _COLOUR = re.compile(
 )
 # A clock reading may stand directly before the host name, so it goes first.
 _ANY_COLOUR = re.compile(r"\[[0-9;]{0,11}m")
-_CLOCK = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?=[A-Za-z<|]|\s|\])")
+_CLOCK = re.compile(r"20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?=[A-Za-z<|]|\s|\])")
 _HEAD = re.compile(
     r"(?P<host><[^<>:]{1,60}>|\[[\w .-]{1,60}\](?=:)|[^\s:|()\[\]{}<>\"'`/,;=]*):(?P<pid>\d+):(?P<tid>\d+)"
     r" ?\[(?P<device>-?\d+)\] "
@@ -27,7 +27,7 @@ _HEAD = re.compile(
 _LOOSE = re.compile(r"NCCL (?P<level>INFO|WARN|ERROR) |(?P<test>INFO|WARN): Function: (?P<where>\w+) Line: \d+: ")
 # What may stand before a loose message: brackets, clocks, one word and a colon, table bars, quote marks.
 _LOOSE_PREFIX = re.compile(
-    r"(?:\s|[|>\u2026\u2502]|\.\.\.|\[[^\]\n]{0,60}\]|\([^)\n]{0,80}\)|<[^>\n]{0,40}>|[\w.-]+:|\d[\d:.,/TZ+-]*|stderr|stdout|[FP]\b"
+    r"(?:\s|[|>\u2026\u2502]|\.\.\.|\[[^\]\n]{0,60}\]:?|\([^)\n]{0,80}\):?|<[^>\n]{0,40}>|[\w.-]+:|\d[\d:.,/TZ+-]*|stderr|stdout|[FP]\b"
     r"|\w+\.(?:cc|c|h|cpp):\d+|[\w/]+\.(?:cc|c|h|cpp):\d+|\w+:\d+)*"
 )
 # Someone shows the message instead of printing it.
@@ -43,6 +43,8 @@ _TRAILER = re.compile(
     r"(?:\s*\[repeated \d+x across cluster\][^\n]*|\s*\[cite: ?[\d, ]+\]|\s*\((?:\.\.\.|\u2026)\)|[\s|`\\]+"
     r"|(?:\\n)?\",\s*\"\w+\":.*|(?:\\n)?\"\s*\}.*|\"\s+\w+=.*|(?:\\n)?\")+$"
 )
+# What such a trailer can end with.
+_TRAILED = ("]", ")", "`", "|", "\\", '"', "}", ",", " ", "\t")
 _FOLDED = re.compile(r"\[repeated (\d+)x across cluster\]")
 # The end of one message glued to the host name of the next.
 _GLUE = re.compile(
@@ -109,9 +111,15 @@ def messages(text: str) -> list[Message]:
         if index + 1 < len(heads):
             after = heads[index + 1]
             end += _glued(text, after.start(), after["host"], host)
-        body = _TRAILER.sub("", text[head.end() : end]).strip()
+        body = _trim(text[head.end() : end])
         found.append(_message(head, host, body, int(folded[1]) if folded else 0))
     return found
+
+
+def _trim(body: str) -> str:
+    """Take off what others put behind a message."""
+    trailed = body.endswith(_TRAILED) or '"' in body
+    return _TRAILER.sub("", body).strip() if trailed else body.strip()
 
 
 def _message(head: re.Match[str], host: str, body: str, folded: int) -> Message:
@@ -143,7 +151,7 @@ def _loose(text: str) -> list[Message]:
             "",
             match["level"] or match["test"],
             match["where"] or "",
-            _TRAILER.sub("", text[match.end() :]).strip(),
+            _trim(text[match.end() :]),
             int(folded[1]) if folded else 0,
         )
     ]

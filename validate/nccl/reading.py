@@ -25,6 +25,7 @@ _MAX_SHAPE: Final = 400
 _MAX_FACTS: Final = 20_000
 _MAX_NAMES: Final = 100_000
 _BODY: Final = b"] NCCL INFO "
+_NAME = re.compile(rb"([^\s:|()\[\]{}<>\"'`/,;=]+:\d+:\d+ \[-?\d+)$")
 _COMM = re.compile(
     rb"([^\s:|()\[\]{}<>\"'`/,;=]+:\d+:\d+ \[-?\d+)\] NCCL INFO (?:\[Rank \d+\] )?(?:nccl\w+ )?comm (0x[0-9a-f]+)"
     rb" rank (\d+) "
@@ -32,7 +33,7 @@ _COMM = re.compile(
     rb"|nNodes (\d+) localRanks \d+ localRank \d+ MNNVL \d)\s*$"
 )
 # Lines that say nothing here, and differ in more than digits.
-_LONG = re.compile(rb"\S+:\d+ \[\d+\] NCCL INFO (?:Trees \[|Setting affinity |=== System)")
+_LONG = re.compile(rb"\] NCCL INFO (?:Trees \[|Setting affinity |=== System)")
 _TURNS: Final = frozenset({"comm", "sign", "warn", "trail"})
 _NAMED: Final = frozenset({"choice", "provider", "devices"})
 _COMMON: Final = _NAMED | {"comm", "rings", "socket", "env", "version"}
@@ -90,12 +91,13 @@ class Reader:
 
     def _learn(self, number: int, line: bytes) -> None:
         """Find out what the shape of a line means, and take the line."""
-        comm = _COMM.match(line)
-        if comm:
-            self._communicator(number, comm, line)
-            return
-        if _LONG.match(line):
-            return
+        if line.count(b"NCCL") == 1:
+            comm = _COMM.search(line) if b" comm 0x" in line else None
+            if comm and (comm.start() == 0 or line[: comm.end(1)] in self._names):
+                self._communicator(number, comm, line)
+                return
+            if _LONG.search(line):
+                return
         key = line.translate(None, DIGITS)
         meaning = self.shapes.get(key)
         if meaning is None:
@@ -123,7 +125,11 @@ class Reader:
             and owner_of(line) == owner
             and ENDS.search(line)
         ):
-            clean = line.startswith(owner)
+            # A prefix without a clock is the same on all lines of an owner, and can be part of its key.
+            before = line.find(owner)
+            clean = b":" not in line[: max(before, 0)] and line.find(CHANNEL_HEAD) + len(
+                CHANNEL_HEAD
+            ) == before + len(owner)
             named = (kind, values[:-1], clean)
             wording = self._wordings.get(named)
             if wording is None:
@@ -149,7 +155,8 @@ class Reader:
         """Give an owner's name, and its process with device."""
         who = self._names.get(owner)
         if who is None:
-            name = owner.decode("utf-8", "replace")
+            match = _NAME.search(owner)
+            name = (match[1] if match else owner).decode("utf-8", "replace")
             who = (name, process_of(name))
             if len(self._names) < _MAX_NAMES:
                 self._names[owner] = who
@@ -184,7 +191,7 @@ class Reader:
     def _remember(self, line: bytes, at: int, message: Message, fact: Fact | None) -> None:
         """Remember an owner that lines begin with, and the body of a line without a warning."""
         owner = line[:at]
-        if owner == message.owner.encode():
+        if owner.endswith(message.owner.encode()) and owner.count(b":") == 2:
             self._who(owner)
             if len(self._bodies) < _MAX_FACTS and len(line) <= _MAX_SHAPE and not (fact and fact[0] == "comm"):
                 self._bodies[line[at + len(_BODY) :]] = fact

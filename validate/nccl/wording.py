@@ -133,7 +133,7 @@ def read(message: Message) -> Fact | None:
     fact = _plain(body)
     if fact and not loud:
         return fact
-    known = sign(body)
+    known = sign(body, loud=loud)
     if known:
         return "sign", known
     if loud:
@@ -187,7 +187,7 @@ def _plain(body: str) -> Fact | None:  # noqa: C901, PLR0912 - one question afte
         return "ranks", (str(len(match["ranks"].split())),)
     if match := _LOADED.search(body):
         return "loaded", (match["net"] or match["path"] or match["p2p"] or match["ext"],)
-    if (match := _ENV.match(body)) and match["name"] in _WATCHED and not sign(body):
+    if (match := _ENV.match(body)) and match["name"] in _WATCHED and not sign(body, loud=False):
         return "env", (match["name"], match["value"])
     if match := _OTHER.match(body):
         return "other", (match["name"],)
