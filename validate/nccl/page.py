@@ -37,7 +37,7 @@ th, td { text-align: left; padding: .25rem .6rem .25rem 0; border-bottom: 1px so
   vertical-align: top; overflow-wrap: anywhere; }
 th { color: var(--soft); font-weight: 600; }
 td.n, th.n { text-align: right; white-space: nowrap; }
-svg { max-width: min(100%, 44rem); height: auto; display: block; }
+svg { width: 100%; height: auto; display: block; }
 svg text { fill: var(--ink); font: 12px ui-monospace, monospace; }
 a { color: inherit; }
 .key { display: flex; flex-wrap: wrap; gap: .3rem 1rem; margin: .5rem 0; font-size: 14px; }

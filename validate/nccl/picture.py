@@ -36,7 +36,9 @@ _TELLING: tuple[Verdict, ...] = (
     "unknown",
     "intra-node",
 )
-_SQUARE, _GAP, _WIDTH = 14, 3, 640
+_SQUARE, _GAP = 14, 3
+# The labelled picture is as wide as a phone, so that its text stays readable there.
+_WIDE, _NARROW = 640, 360
 _LABELLED = 64
 
 
@@ -54,13 +56,15 @@ def picture(judgement: Judgement) -> str:
         for name in _TELLING
         if name in counts
     )
-    body, height = _labelled(hosts) if len(hosts) <= _LABELLED else _packed(hosts)
+    labelled = len(hosts) <= _LABELLED
+    body, height = _labelled(hosts) if labelled else _packed(hosts)
+    width = _NARROW if labelled else _WIDE
     title = f"{sum(counts.values())} ranks on {len(hosts)} hosts: " + ", ".join(
         f"{count} {name}" for name, count in counts.items()
     )
     return (
-        f'<div class="key">{key}</div>\n<svg viewBox="0 0 {_WIDTH} {height}"'
-        f' role="img"><title>{escape(title)}</title>{body}</svg>'
+        f'<div class="key">{key}</div>\n<svg viewBox="0 0 {width} {height}"'
+        f' style="max-width: {width * 1.1:.0f}px" role="img"><title>{escape(title)}</title>{body}</svg>'
     )
 
 
@@ -90,11 +94,11 @@ def _labelled(hosts: dict[str, dict[str, tuple[Verdict, Rank]]]) -> tuple[str, i
     """Draw a row per host, with its name above so that long names do not squeeze the squares."""
     parts, y = [], 0
     for host, ranks in hosts.items():
-        parts.append(f'<text x="0" y="{y + 12}">{escape((host or "host unknown")[:80])}</text>')
+        parts.append(f'<text x="0" y="{y + 12}">{escape((host or "host unknown")[:48])}</text>')
         y += 17
         x = 0
         for verdict, rank in ranks.values():
-            if x + _SQUARE > _WIDTH:
+            if x + _SQUARE > _NARROW:
                 x, y = 0, y + _SQUARE + _GAP
             parts.append(_square(x, y, host, verdict, rank))
             x += _SQUARE + _GAP
@@ -109,7 +113,7 @@ def _packed(hosts: dict[str, dict[str, tuple[Verdict, Rank]]]) -> tuple[str, int
     for host, ranks in hosts.items():
         columns = max(1, (len(ranks) + 1) // 2)
         width = columns * (_SQUARE + _GAP)
-        if x and x + width > _WIDTH:
+        if x and x + width > _WIDE:
             x, y = 0, y + block + 6
         for index, (verdict, rank) in enumerate(ranks.values()):
             parts.append(

@@ -63,16 +63,21 @@ class Reader:
         self._texts: dict[str, int] = {}
 
     def finish(self) -> list[Event]:
-        """Report what was only counted, and give all events."""
+        """Give all events with what was only counted; what was learned of wordings is kept for the next log."""
         for process in list(self._open):
             self._report(process)
         for wording in self._wordings.values():
             if wording.added_up:
                 self.events.append((0, "", wording.kind, (*wording.says, ""), "", wording.added_up))
+                wording.added_up = 0
         for name, lines in self.prose.items():
             if lines[0]:
                 self.events.append((0, "", "doc", (name,), "", lines[0]))
-        return self.events
+                lines[0] = 0
+        events, self.events = self.events, []
+        self._chosen.clear()
+        self._ranked.clear()
+        return events
 
     def take(self, number: int, line: bytes, shape: Shape | None) -> None:
         """Take a line whose shape means this, or something not yet known."""

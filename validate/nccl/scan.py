@@ -37,11 +37,14 @@ class Found(NamedTuple):
 
 
 class Scan:
-    """What a scan has found so far; feed it a log piece by piece, then `finish`."""
+    """What a scan has found so far; feed it a log piece by piece, then `finish`.
 
-    def __init__(self) -> None:
+    A reader that has read other logs knows their wordings already.
+    """
+
+    def __init__(self, reader: Reader | None = None) -> None:
         self.lines = 0
-        self._reader = Reader()
+        self._reader = reader or Reader()
         self._rest = b""
         self._dense = False
         self._blocks = 0
@@ -186,9 +189,9 @@ class Scan:
         return counted + run
 
 
-def scan(stream: BinaryIO, start: int = 0, end: int | None = None) -> Found:
+def scan(stream: BinaryIO, start: int = 0, end: int | None = None, reader: Reader | None = None) -> Found:
     """Scan a stream, or the lines of a file that begin in [start, end)."""
-    found = Scan()
+    found = Scan(reader)
     if start:
         stream.seek(start - 1)
         start += len(stream.readline()) - 1

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from buildspec.errors import BadInputError, EnvironmentLacksError
+from validate.nccl.reading import Reader
 from validate.nccl.scan import Found, scan
 
 __all__ = ["STDIN", "find", "read_all"]
@@ -121,6 +122,7 @@ def _zstd(raw: IO[bytes], name: str) -> Iterator[BinaryIO]:
 
 def read_all(files: Iterable[str]) -> Iterator[tuple[str, int, Found]]:
     """Scan files in order: name, lines before, what was found. Raises BadInputError for a broken archive."""
+    reader = Reader()
     for name in files:
         shown = "<stdin>" if name == STDIN else name
         with _open(name) as (stream, plain):
@@ -129,7 +131,7 @@ def read_all(files: Iterable[str]) -> Iterator[tuple[str, int, Found]]:
                 yield from _in_stretches(name, size)
                 continue
             try:
-                yield shown, 0, scan(stream)
+                yield shown, 0, scan(stream, reader=reader)
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
                 raise BadInputError(
                     f"{shown}: broken gzip file: {error}", remedy="copy it again; it seems cut"
