@@ -7,6 +7,7 @@ import fcntl
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -115,8 +116,11 @@ def _spawn(folder: Path) -> subprocess.Popen[bytes]:
 
 def _answers() -> bool:
     try:
-        client = docker.DockerClient(base_url=url(), timeout=5)
-        return bool(client.ping())
+        # docker-py leaves a socket open that it could not connect; this is asked until the engine is up.
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(str(root() / "docker.sock"))
+        with contextlib.closing(docker.DockerClient(base_url=url(), timeout=5)) as client:
+            return bool(client.ping())
     except (DockerException, OSError):
         return False
 
