@@ -84,6 +84,16 @@ def test_stream_hands_over_lines_as_they_come_and_keeps_a_log(tmp_path: Path) ->
 
 
 @pytest.mark.integration
+def test_a_log_can_be_followed(tmp_path: Path) -> None:
+    seen: list[str] = []
+    code = "for i in range(3): print(i, flush=True)"
+    process.stream(
+        python(code), on_line=lambda _: seen.append((tmp_path / "log").read_text()), log_file=tmp_path / "log"
+    )
+    assert seen == ["0\n", "0\n1\n", "0\n1\n2\n"]
+
+
+@pytest.mark.integration
 def test_a_failed_stream_has_its_last_lines(tmp_path: Path) -> None:
     code = "for i in range(100): print('line', i)\nraise SystemExit(4)"
     with pytest.raises(CommandFailedError) as caught:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import secrets
 import shutil
@@ -23,7 +24,13 @@ from buildspec.errors import EnvironmentLacksError
 from buildspec.project import Project
 from tests.buildspec.conftest import REVISION, Harbour
 
-pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("harbour")]
+# docker-py leaves sockets open of engines that went away; a private engine outlives the process that starts it.
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.xdist_group("harbour"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning"),
+]
 
 DRYDOCK = [sys.executable, "-c", "import sys; from buildspec.cli import main; sys.exit(main())"]
 
@@ -155,6 +162,7 @@ def private_root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder.mkdir()
     yield folder
     private.stop()
+    gc.collect()
     # What a killed engine leaves: its containerd, and what that watches over. All have the folder's name.
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in processes(str(folder)):
