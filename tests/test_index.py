@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from buildspec.errors import ExitCode
 from buildspec.index import (
@@ -107,6 +108,20 @@ def test_an_old_page_is_asked_for_again_and_not_sent_again(cache: Cache, monkeyp
         found = Index([served.url], cache).page("sail")
 
     assert [str(version) for version in found.releases] == ["1.2.0", "1.3.0"]
+
+
+def test_files_of_a_release_that_was_seen_are_not_asked_for_again(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving([SAIL]) as served:
+        Index([served.url], cache).page("sail")
+        served.add(Wheel("sail", "1.3.0"))
+        old = Index([served.url], cache, fresh=0)
+        assert [file.name for file in old.release("sail", Version("1.2.0"))] == [SAIL.filename]
+        assert served.requests("/simple/") == 1
+        assert [file.version for file in old.release("sail", Version("1.3.0"))] == [Version("1.3.0")]
+        assert served.requests("/simple/") == 2
+        assert old.release("sail", Version("9")) == ()
 
 
 def test_a_damaged_cache_entry_is_fetched_again(cache: Cache) -> None:

@@ -27,6 +27,8 @@ from buildspec.index.wheel import read_members
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from packaging.version import Version
+
     from buildspec.index.metadata import Metadata
     from buildspec.index.page import File, Page
     from buildspec.index.record import Installed
@@ -65,6 +67,7 @@ class Index:
         self._cache = cache
         self._web = web or Web()
         self._pages: dict[str, Page] = {}
+        self._releases: dict[tuple[str, Version], tuple[File, ...]] = {}
 
     def page(self, name: str) -> Page:
         """A distribution's files. Raises NotOnIndexError, IndexUnreachableError, NotReadableError."""
@@ -72,6 +75,27 @@ class Index:
         if name not in self._pages:
             self._pages[name] = self._page(name)
         return self._pages[name]
+
+    def release(self, name: str, version: Version) -> tuple[File, ...]:
+        """Files of one release, from a cached page of any age that has it: only yanks change afterwards.
+
+        Empty when there is no such release. Raises as `page` does.
+        """
+        name = canonicalize_name(name)
+        if (name, version) not in self._releases:
+            self._releases[name, version] = self._kept(name, version) or self.page(name).releases.get(version, ())
+        return self._releases[name, version]
+
+    def _kept(self, name: str, version: Version) -> tuple[File, ...]:
+        for base in self.urls:
+            url = f"{base}/{name}/"
+            if known := self._cache.get(url):
+                files = index_page.parse(name, url, known.kind, known.body).files
+                # Reading the versions of all its files is what makes a long page slow.
+                found = tuple(file for file in files if str(version) in file.name and file.version == version)
+                if found:
+                    return found
+        return ()
 
     def _page(self, name: str) -> Page:
         for base in self.urls:

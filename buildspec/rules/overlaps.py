@@ -26,7 +26,7 @@ def check(
 
     Raises what the index raises.
     """
-    index.side_by_side(index.page, locked.versions)
+    index.side_by_side(lambda name: index.release(name, Version(locked.versions[name])), locked.versions)
     wheels: dict[str, File] = {}
     sources: list[str] = []
     for name, version in locked.versions.items():
@@ -56,7 +56,7 @@ def _installed(locked: Locked, index: Index, target: Target, name: str, version:
     """The wheel that an installer takes: of those whose hash is locked, the one that fits best."""
     files = [
         file
-        for file in index.page(name).releases.get(Version(version), ())
+        for file in index.release(name, Version(version))
         if file.is_wheel and (not file.sha256 or file.sha256 in locked.hashes[name])
     ]
     ranked = [
