@@ -88,7 +88,7 @@ def bake(targets: list[Target], *, images: Path, contexts: Path, network: Networ
 
     `contexts` holds one folder per stack with requirements.txt, and `tools` with uv.
     """
-    return {
+    content: dict[str, Any] = {
         "group": {"default": {"targets": [one.bake_name for one in targets]}},
         "target": {
             one.bake_name: {
@@ -108,6 +108,17 @@ def bake(targets: list[Target], *, images: Path, contexts: Path, network: Networ
             for one in targets
         },
     }
+    literal: dict[str, Any] = _literal(content)
+    return literal
+
+
+def _literal(value: Any) -> Any:
+    """Keep bake from reading `${…}` and `%{…}` in a title or a folder's name as its own templates."""
+    if isinstance(value, str):
+        return value.replace("${", "$${").replace("%{", "%%{")
+    if isinstance(value, list):
+        return [_literal(item) for item in value]
+    return {key: _literal(item) for key, item in value.items()}
 
 
 def sources_sha256(images: Path) -> str:
