@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -213,6 +214,21 @@ def test_no_secret_is_in_the_bake_file_or_the_plan(locked: Project, tmp_path: Pa
     one = target(locked)
     text = json.dumps(plan.bake([one], images=locked.images, contexts=tmp_path, network=NETWORK)) + repr(one)
     assert "hush" not in text
+
+
+@pytest.mark.integration
+def test_bake_takes_every_text_as_it_is(locked: Project, tmp_path: Path) -> None:
+    odd = "100 %{if} of ${HOME} $${x} %%{y} 'a' \"b\" \\\\ ü\n<&>"
+    one = target(locked)
+    one = dataclasses.replace(one, labels={**one.labels, "org.opencontainers.image.title": odd})
+    (tmp_path / "bake.json").write_text(
+        json.dumps(plan.bake([one], images=locked.images, contexts=tmp_path / "${odd}", network=NETWORK))
+    )
+    command = ["docker", "buildx", "bake", "--file", str(tmp_path / "bake.json"), "--print"]
+    read = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert read["target"]["tug"]["labels"] == one.labels
+    assert read["target"]["tug"]["args"] == one.arguments
+    assert read["target"]["tug"]["contexts"]["tools"] == f"{tmp_path}/${{odd}}/tools"
 
 
 @given(st.text(), st.text())
