@@ -141,11 +141,18 @@ class Family(_Fact):
     plugin_min: dict[str, VersionText] = {}
 
 
+class Others(_Fact):
+    """Families with accelerators that are not NVIDIA's, and what these are."""
+
+    families: dict[str, str]
+
+
 class Instances(_Row):
     """facts/instances.yaml."""
 
     sources: dict[str, Source]
     families: dict[str, Family]
+    others: Others
 
 
 class Suite(_Fact):

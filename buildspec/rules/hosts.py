@@ -118,34 +118,50 @@ def _instance(case: Case, instance: str) -> Iterator[Finding]:
     name, _, size = instance.partition(".")
     families = case.facts.instances.families
     family = families.get(name)
-    path = case.path("instances")
-    if family is None or size not in family.efa:
-        sizes = family.efa if family else {}
-        legal = [f"{n}.{s}" for n, row in families.items() for s in row.efa]
-        hint = nearest_name(instance, legal)
-        if family is None and not hint:
-            yield unknown(
-                "instances.exists",
-                path,
-                instance,
-                f"nothing is recorded about {name} instances",
-                "add a row to buildspec/facts/instances.yaml",
-            )
-        else:
-            yield Finding(
-                rule="instances.exists",
-                severity="error",
-                path=path,
-                pinned=instance,
-                needed="an instance type with GPUs",
-                reason=f"EC2 has no {instance}{hint}" + (f"; {name} comes as {', '.join(sizes)}" if sizes else ""),
-                says=links(case.facts.instances.sources, family or ("types",)),
-                remedy="correct the name",
-                confidence="medium",
-            )
+    if family is None:
+        yield _other_family(case, instance, name)
+        return
+    if size not in family.efa:
+        hint = nearest_name(instance, [f"{name}.{known}" for known in family.efa])
+        yield Finding(
+            rule="instances.exists",
+            severity="error",
+            path=case.path("instances"),
+            pinned=instance,
+            needed=f"a size of {name}: {', '.join(family.efa)}",
+            reason=f"EC2 has no {instance}{hint}",
+            says=links(case.facts.instances.sources, family),
+            remedy="correct the name",
+            confidence="medium",
+        )
         return
     yield from _gpu(case, instance, family)
     yield from _network(case, instance, size, family)
+
+
+def _other_family(case: Case, instance: str, name: str) -> Finding:
+    others = case.facts.instances.others
+    if name in others.families:
+        return Finding(
+            rule="instances.gpu",
+            severity="error",
+            path=case.path("instances"),
+            pinned=instance,
+            needed="an instance type with NVIDIA GPUs",
+            reason=f"{instance} has {others.families[name]} accelerators; the images compute with CUDA",
+            says=links(case.facts.instances.sources, others),
+            remedy="claim another instance type",
+            confidence=others.confidence,
+        )
+    known = case.facts.instances.families
+    hint = nearest_name(instance, [f"{family}.{size}" for family, row in known.items() for size in row.efa])
+    return unknown(
+        "instances.exists",
+        case.path("instances"),
+        instance,
+        f"nothing is recorded about {name} instances{hint}",
+        "correct the name, or add a row to buildspec/facts/instances.yaml",
+    )
 
 
 def _gpu(case: Case, instance: str, family: Family) -> Iterator[Finding]:

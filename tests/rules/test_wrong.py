@@ -550,8 +550,17 @@ WRONG = [
         "instances.exists",
         "stacks.train-2.60.instances",
         "p5.48xlarg",
-        "an instance type",
+        "a size of p5: 4xlarge, 48xlarge",
         "efa",
+    ),
+    Wrong(
+        "Trainium",
+        one(instances=["trn1.32xlarge"]),
+        "instances.gpu",
+        "stacks.train-2.60.instances",
+        "trn1.32xlarge",
+        "NVIDIA",
+        "instancetypes",
     ),
     Wrong(
         "CUDA 13 on hosts with driver 570",
