@@ -35,8 +35,24 @@ def check_matrix(matrix: Matrix, facts: Facts) -> Iterator[Finding]:
                 f"no registry of the kind '{kind}' is recorded{nearest(kind, known)}",
                 f"name one of {', '.join(known)}, or add it to buildspec/facts/registries.yaml",
             )
+        else:
+            yield from _budgets(matrix, kind, known[kind])
     for name in matrix.stacks:
         yield from check_image(facts, ("stacks", name), tags=[name])
+
+
+def _budgets(matrix: Matrix, kind: str, registry: Registry) -> Iterator[Finding]:
+    """An image that may become larger than a registry's largest layer: only its build tells."""
+    for name, image in matrix.images.items():
+        if image.size_budget_gb * 1e9 > registry.layer_bytes:
+            yield unknown(
+                "registry.layer_size",
+                ("images", name, "size_budget_gb"),
+                f"{image.size_budget_gb} GB for {kind}",
+                f"{registry.title} takes layers of at most {size(registry.layer_bytes)}; an image of that size can "
+                "have a larger one",
+                "the sizes of the compressed layers show when it is pushed; a smaller budget decides it before",
+            )
 
 
 def check_image(

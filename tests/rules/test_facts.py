@@ -15,6 +15,7 @@ from buildspec.rules.catalog import Snapshot
 from buildspec.rules.registry import check_image, kind_of
 from buildspec.rules.snapshot import RECORDED
 from buildspec.rules.versions import parse
+from tests.rules.checkout import TRAIN, judge, write, write_lock
 
 FACTS = facts.load()
 TABLES: dict[str, tuple[dict[str, facts.Source], list[Any]]] = {
@@ -153,3 +154,21 @@ def test_tags_and_numbers_of_layers_have_limits() -> None:
     assert [finding.pinned for finding in found] == [
         f"tag {'a' * 129}", "tag .hidden", "tag -dash", "tag with space", "tag ümlaut", "128 layers",
     ]  # fmt: skip
+
+
+def test_a_registry_that_may_be_too_small_is_told(tmp_path: Path) -> None:
+    project = write(tmp_path / "checkout", {"train-2.60": TRAIN}, top={"registries": ["ecr", "ghcr", "gcr"]})
+    found = {(f.rule, f.severity, ".".join(f.path)) for f in judge(project)}
+    # 12 GB are allowed in the test's matrix; ECR takes 52,000 MiB a layer, GitHub 10 GB.
+    assert {row for row in found if row[0].startswith("registry")} == {
+        ("registry.layer_size", "unknown", "images.train.size_budget_gb"),
+        ("registry.layer_size", "unknown", "images.llm.size_budget_gb"),
+        ("registry.known", "unknown", "registries.2"),
+    }
+
+
+def test_a_lock_for_one_architecture_proves_nothing_about_the_other(tmp_path: Path) -> None:
+    project = write(tmp_path / "checkout", {"train-2.60": TRAIN | {"ray": "2.60.7"}})
+    write_lock(project, "train-2.60", "ray==2.60.7\n")
+    assert [f.essential for f in judge(project) if f.rule == "packages.exists"] == [False]
+    assert [f.essential for f in judge(project, arch="aarch64") if f.rule == "packages.exists"] == [True]
