@@ -43,16 +43,18 @@ _TEST_HEADER = re.compile(
     r"^\s*#\s+(?:Rank|nThread|Using devices|Out of bounds|Avg bus|Collective test|\(B\)|size)"
 )
 _HOST = re.compile(
-    r"#\s+Rank\s+(?P<rank>\d+)\s+(?:Group\s+\d+\s+)?Pid\s+(?P<pid>\d+)\s+on\s+(?P<host>\S+)\s+device"
+    r"#\s+Rank\s+(?P<rank>\d{1,9})\s+(?:Group\s+\d+\s+)?Pid\s+(?P<pid>\d+)\s+on\s+(?P<host>\S+)\s+device"
 )
-_NUMBER = r"[\d.]+(?:[eE][+-]?\d+)?"
+_NUMBER = r"\d{1,12}(?:\.\d{1,9})?(?:[eE][+-]?\d{1,2})?"
 # size count type [redop] [root] time algbw busbw #wrong time algbw busbw #wrong; "N/A" where not checked
 _ROW = re.compile(
-    rf"(?:^|\s)(?P<size>\d+)\s+(?P<count>\d+)\s+(?P<type>bfloat16|float\d*|half|double|u?int\d+|f8e\dm\d|fp8_\w+)\s+"
+    rf"(?:^|\s)(?P<size>\d{{1,18}})\s+(?P<count>\d{{1,18}})\s+(?P<type>bfloat16|float\d*|half|double|u?int\d+|f8e\dm\d|fp8_\w+)\s+"
     rf"(?P<redop>[a-z]+\d*)?\s*(?P<root>-?\d+\s+)?(?P<t1>{_NUMBER})\s+(?P<a1>{_NUMBER})\s+(?P<b1>{_NUMBER})\s+(?P<w1>\S+)"
     rf"(?:\s+(?P<t2>{_NUMBER})\s+(?P<a2>{_NUMBER})\s+(?P<b2>{_NUMBER})\s+(?P<w2>\S+))?\s*\|?\s*$"
 )
 _JSON = re.compile(r"\{[^{}]*\"(?:busbw|bus_bw|busbw_gbps|busbw_GBps)\w*\"[^{}]*\}")
+# GB/s; more is no measurement.
+_MOST_BUSBW = 1e6
 _COLLECTIVE = re.compile(
     r"\b(all_reduce|all_gather|reduce_scatter|alltoall|all_to_all|broadcast|sendrecv|reduce|gather|scatter)(?:_perf)?\b"
 )
@@ -115,6 +117,7 @@ def _json_row(text: str) -> ApplicationFact | None:
         or isinstance(size, bool)
         or isinstance(busbw, bool)
         or not 0 <= size < 1 << 60
+        or not 0 <= busbw < _MOST_BUSBW
     ):
         return None
     name = _COLLECTIVE.search(str(row.get("collective") or row.get("op") or row.get("test") or ""))

@@ -16,8 +16,8 @@ WITH_TEXT: Final = 64
 # So many last bytes of a line tell which wording it is.
 TAIL: Final = 24
 CHANNEL_HEAD: Final = b"] NCCL INFO Channel"
-ENDS: Final = re.compile(rb"(\d+)(?:\[\w+\])? -> (\d+)(?:\[\w+\])? (\[r)?")
-_OWNER = re.compile(rb"([^\s:|()\[\]{}<>\"'`/,;=]+:\d+:\d+ \[-?\d+\] NCCL INFO )")
+ENDS: Final = re.compile(rb"(\d{1,9})(?:\[\w+\])? -> (\d{1,9})(?:\[\w+\])? (\[r)?")
+_OWNER = re.compile(rb"([^\s:|()\[\]{}<>\"'`/,;=]{1,255}:\d+:\d+ \[-?\d+\] NCCL INFO )")
 _CHANNEL: Final = b"Channel"
 
 

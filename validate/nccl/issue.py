@@ -48,5 +48,5 @@ def of(job: Job, processes: Iterable[Process]) -> tuple[Issue, ...]:
 
 def _fits(version: str, specifier: str) -> bool:
     """Compare the numbers that a version begins with; builds from git without one fit nothing, RCCL neither."""
-    numbers = re.match(r"\d+(?:\.\d+)*", version)
+    numbers = re.match(r"\d{1,6}(?:\.\d{1,6}){0,4}", version)
     return numbers is not None and SpecifierSet(specifier).contains(Version(numbers[0]), prereleases=True)

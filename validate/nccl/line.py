@@ -13,13 +13,13 @@ __all__ = ["Message", "decode", "messages", "owner"]
 
 # Colours: the real escape, the ways in which JSON, syslog and `cat -v` write it, and what a browser leaves of it.
 _COLOUR = re.compile(
-    r"(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|#033|\^\[|[\u241b\u2190]|ESC)?\[[0-9;]{0,11}m|\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07"
+    r"(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|#033|\^\[|[\u241b\u2190]|ESC)?\[[0-9;]{0,11}m|\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]{0,200}\x07"
 )
 # A clock reading may stand directly before the host name, so it goes first.
 _ANY_COLOUR = re.compile(r"\[[0-9;]{0,11}m")
 _CLOCK = re.compile(r"20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?=[A-Za-z<|]|\s|\])")
 _HEAD = re.compile(
-    r"(?P<host><[^<>:]{1,60}>|\[[\w .-]{1,60}\](?=:)|[^\s:|()\[\]{}<>\"'`/,;=]*):(?P<pid>\d+):(?P<tid>\d+)"
+    r"(?P<host><[^<>:]{1,60}>|\[[\w .-]{1,60}\](?=:)|[^\s:|()\[\]{}<>\"'`/,;=]{0,255}):(?P<pid>\d+):(?P<tid>\d+)"
     r" ?\[(?P<device>-?\d+)\] "
     r"(?:NCCL (?P<level>INFO|TRACE|CALL|ABORT|VERSION) |"
     r"(?:\d+\.\d+ )?(?P<where>(?:(?!\[-?\d+\] )[^\n]){0,200}?:-?\d+) NCCL (?P<loud>WARN|INFO|TRACE|ERROR) )"
@@ -27,8 +27,8 @@ _HEAD = re.compile(
 _LOOSE = re.compile(r"NCCL (?P<level>INFO|WARN|ERROR) |(?P<test>INFO|WARN): Function: (?P<where>\w+) Line: \d+: ")
 # What may stand before a loose message: brackets, clocks, one word and a colon, table bars, quote marks.
 _LOOSE_PREFIX = re.compile(
-    r"(?:\s|[|>\u2026\u2502]|\.\.\.|\[[^\]\n]{0,60}\]:?|\([^)\n]{0,80}\):?|<[^>\n]{0,40}>|[\w.-]+:|\d[\d:.,/TZ+-]*|stderr|stdout|[FP]\b"
-    r"|\w+\.(?:cc|c|h|cpp):\d+|[\w/]+\.(?:cc|c|h|cpp):\d+|\w+:\d+)*"
+    r"(?:\s++|[|>\u2026\u2502]++|\.\.\.|\[[^\]\n]{0,60}\]:?|\([^)\n]{0,80}\):?|<[^>\n]{0,40}>|[\w./-]++:"
+    r"|\d[\d:.,/TZ+-]*+|stderr|stdout|[FP]\b)*+"
 )
 # Someone shows the message instead of printing it.
 _SHOWN = re.compile(
@@ -38,18 +38,21 @@ _SHOWN = re.compile(
     r"|(?<![\w-])(?:good|bad) ?:",
     re.IGNORECASE,
 )
-# Ray's counts, marks of copied text, table bars, and the rest of a JSON object or of key="value" pairs.
-_TRAILER = re.compile(
-    r"(?:\s*\[repeated \d+x across cluster\][^\n]*|\s*\[cite: ?[\d, ]+\]|\s*\((?:\.\.\.|\u2026)\)|[\s|`\\]+"
-    r"|(?:\\n)?\",\s*\"\w+\":.*|(?:\\n)?\"\s*\}.*|\"\s+\w+=.*|(?:\\n)?\")+$"
-)
-# What such a trailer can end with.
-_TRAILED = ("]", ")", "`", "|", "\\", '"', "}", ",", " ", "\t")
-_FOLDED = re.compile(r"\[repeated (\d+)x across cluster\]")
+# The rest of a JSON object or of key="value" pairs; Ray's counts and marks of copied text at the end.
+_REST = re.compile(r"(?:\\n)?\",\s*\"\w+\":|(?:\\n)?\"\s*\}|\"\s+\w+=")
+_END = re.compile(r"\s*(?:\[repeated \d+x across cluster\].*|\[cite: ?[\d, ]+\]|\((?:\.\.\.|\u2026)\))$")
+_BLANKS = ' \t|`\\"'
+_FOLDED = re.compile(r"\[repeated (\d{1,9})x across cluster\]")
 # The end of one message glued to the host name of the next.
 _GLUE = re.compile(
     r"\d*(?:GDRDMA|Shared|CUMEM|IPC|read|direct|pointer|Socket|IB|Libfabric|COMPLETE|START|rings|trees|comm|version)(?=[A-Za-z0-9<])"
 )
+
+
+# Nobody's message is longer; a line of a megabyte is something else.
+_MOST_LINE = 200_000
+_MOST_BODY = 4000
+_MOST_PREFIX = 400
 
 
 class Message(NamedTuple):
@@ -68,7 +71,7 @@ class Message(NamedTuple):
 
 def decode(raw: bytes) -> str:
     """Make text of a raw line; bytes that are no UTF-8 become replacement characters, colours go."""
-    text = raw.decode("utf-8", "replace").rstrip("\r\n")
+    text = raw[:_MOST_LINE].decode("utf-8", "replace").rstrip("\r\n")
     if "\x1b" in text or _ANY_COLOUR.search(text):
         text = _COLOUR.sub("", text)
     return text.replace("\x00", "") if "\x00" in text else text
@@ -90,11 +93,8 @@ def messages(text: str) -> list[Message]:
     head = _HEAD.match(text)
     if head and text.find("NCCL ", head.end()) < 0 and head["host"]:
         body = text[head.end() :]
-        if body and body[-1] in '])`|\\"}, \t':
-            folded = _FOLDED.search(body)
-            body = _TRAILER.sub("", body).strip()
-            return [_message(head, head["host"], body, int(folded[1]) if folded else 0)]
-        return [_message(head, head["host"], body, 0)]
+        folded = _FOLDED.search(body) if "[repeated" in body else None
+        return [_message(head, head["host"], _trim(body), int(folded[1]) if folded else 0)]
     text = _CLOCK.sub(" ", text)
     heads = list(_HEAD.finditer(text))
     if not heads:
@@ -118,13 +118,17 @@ def messages(text: str) -> list[Message]:
 
 def _trim(body: str) -> str:
     """Take off what others put behind a message."""
-    trailed = body.endswith(_TRAILED) or '"' in body
-    return _TRAILER.sub("", body).strip() if trailed else body.strip()
+    if '"' in body and (rest := _REST.search(body)):
+        body = body[: rest.start()]
+    body = body.strip().rstrip(_BLANKS)
+    while body.endswith(("]", ")")) and (end := _END.search(body, max(0, len(body) - 600))):
+        body = body[: end.start()].rstrip(_BLANKS)
+    return body.removesuffix("\\n")
 
 
 def _message(head: re.Match[str], host: str, body: str, folded: int) -> Message:
     _, pid, thread, device, level, where, loud = head.groups()
-    return Message(f"{host}:{pid}:{thread} [{device}", level or loud, where or "", body, folded)
+    return Message(f"{host}:{pid}:{thread} [{device}", level or loud, where or "", body[:_MOST_BODY], folded)
 
 
 def _glued(text: str, start: int, host: str, neighbour: str) -> int:
@@ -143,7 +147,12 @@ def _glued(text: str, start: int, host: str, neighbour: str) -> int:
 
 def _loose(text: str) -> list[Message]:
     match = _LOOSE.search(text)
-    if not match or not _LOOSE_PREFIX.fullmatch(text, 0, match.start()) or _SHOWN.search(text, 0, match.start()):
+    if (
+        not match
+        or match.start() > _MOST_PREFIX
+        or not _LOOSE_PREFIX.fullmatch(text, 0, match.start())
+        or _SHOWN.search(text, 0, match.start())
+    ):
         return []
     folded = _FOLDED.search(text)
     return [
@@ -151,7 +160,7 @@ def _loose(text: str) -> list[Message]:
             "",
             match["level"] or match["test"],
             match["where"] or "",
-            _trim(text[match.end() :]),
+            _trim(text[match.end() :])[:_MOST_BODY],
             int(folded[1]) if folded else 0,
         )
     ]

@@ -27,7 +27,8 @@ h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
   color: #fff; font-family: ui-monospace, monospace; }
 dl { display: grid; grid-template-columns: minmax(4.5rem, auto) 1fr; gap: .3rem 1rem; margin: 0; }
 dt { color: var(--soft); }
-dd { margin: 0; overflow-wrap: anywhere; }
+p, dd { overflow-wrap: anywhere; }
+dd { margin: 0; }
 ol { list-style: none; margin: 0; padding: 0; }
 li { border-left: 3px solid var(--line); padding: .3rem .6rem; margin: .4rem 0; background: var(--box); }
 code { font: 13px/1.45 ui-monospace, monospace; overflow-wrap: anywhere; }

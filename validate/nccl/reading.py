@@ -25,12 +25,12 @@ _MAX_SHAPE: Final = 400
 _MAX_FACTS: Final = 20_000
 _MAX_NAMES: Final = 100_000
 _BODY: Final = b"] NCCL INFO "
-_NAME = re.compile(rb"([^\s:|()\[\]{}<>\"'`/,;=]+:\d+:\d+ \[-?\d+)$")
+_NAME = re.compile(rb"([^\s:|()\[\]{}<>\"'`/,;=]{1,255}:\d+:\d+ \[-?\d+)$")
 _COMM = re.compile(
-    rb"([^\s:|()\[\]{}<>\"'`/,;=]+:\d+:\d+ \[-?\d+)\] NCCL INFO (?:\[Rank \d+\] )?(?:nccl\w+ )?comm (0x[0-9a-f]+)"
-    rb" rank (\d+) "
-    rb"n[rR]anks (\d+) (?:cudaDev \d+ (?:nvmlDev \d+ )?busId \w+ commId (0x[0-9a-f]+) - Init (START|COMPLETE)"
-    rb"|nNodes (\d+) localRanks \d+ localRank \d+ MNNVL \d)\s*$"
+    rb"([^\s:|()\[\]{}<>\"'`/,;=]{1,255}:\d+:\d+ \[-?\d+)\] NCCL INFO (?:\[Rank \d+\] )?(?:nccl\w+ )?"
+    rb"comm (0x[0-9a-f]+) rank (\d{1,9}) n[rR]anks (\d{1,9}) "
+    rb"(?:cudaDev \d+ (?:nvmlDev \d+ )?busId \w+ commId (0x[0-9a-f]+) - Init (START|COMPLETE)"
+    rb"|nNodes (\d{1,9}) localRanks \d+ localRank \d+ MNNVL \d)\s*$"
 )
 # Lines that say nothing here, and differ in more than digits.
 _LONG = re.compile(rb"\] NCCL INFO (?:Trees \[|Setting affinity |=== System)")

@@ -24,7 +24,7 @@ _MAX_LINE: Final = 8 << 20
 # and one block in _SAMPLE still by owner.
 _EXACT: Final = 50_000
 _SAMPLE: Final = 8
-_ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\n]*\x07")
+_ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\n]{0,200}\x07")
 _LAST: Final[Callable[[bytes], bytes]] = itemgetter(slice(-TAIL, None))
 _NONE: Final = Wording("net", (), clean=False, code=-1)
 

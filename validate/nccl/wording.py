@@ -45,8 +45,8 @@ DECISIVE_WORDS = re.compile(
     r" :\s+\d+\s+\d"
 )
 _CHANNEL = re.compile(
-    r"(?:Channel|Ring|Tree|CollNet(?: \w+)?|NVLS) [\d/]+ ?: ?(?:(?P<src>\d+)(?:\[\w+\])?)?(?: ->"
-    r" (?P<dst>\d+)(?:\[\w+\])?)? ?"
+    r"(?:Channel|Ring|Tree|CollNet(?: \w+)?|NVLS) [\d/]+ ?: ?(?:(?P<src>\d{1,9})(?:\[\w+\])?)?(?: ->"
+    r" (?P<dst>\d{1,9})(?:\[\w+\])?)? ?"
     r"(?:\[(?P<way>send|receive)\] )?via (?P<via>.+)"
 )
 _VIA_NET = re.compile(
@@ -68,15 +68,15 @@ _VERSION = re.compile(r"^(?:(?P<lib>[NR])CCL version ?:? ?(?P<version>\d[\w.+:-]
 _DEVICES = re.compile(r"NET/IB ?: ?Using (?P<list>\[0\].*?)(?:\s*\[RO\])?\s*(?:;|$)")
 _SOCKET = re.compile(r"NET/Socket ?: ?Using (?P<list>\[0\].*)|NET/Socket ?: ?\d+ interfaces found")
 _COMM = re.compile(
-    r"(?:\[Rank \d+\] )?(?:nccl\w+ )?comm (?P<at>0x[0-9a-fA-F]+) rank (?P<rank>\d+) n[rR]anks"
+    r"(?:\[Rank \d+\] )?(?:nccl\w+ )?comm (?P<at>0x[0-9a-fA-F]+) rank (?P<rank>\d{1,9}) n[rR]anks"
     r" (?P<n>\d+)(?P<rest>.*)"
 )
-_NODES = re.compile(r"nNodes (\d+)")
+_NODES = re.compile(r"nNodes (\d{1,9})\b")
 _COMM_ID = re.compile(r"commId (0x[0-9a-fA-F]+)")
 _RINGS = re.compile(r"Connected all (?P<what>rings)(?:.*\bGDR (?P<gdr>\d))?")
 _ORDER = re.compile(r"Channel \d+/\d+ :(?P<ranks>(?:\s+\d+){2,})\s*$")
 _ENV = re.compile(r"(?P<name>(?:NCCL|FI|OFI|RDMAV)_\w+) set (?:by environment )?to (?P<value>.*?)\.?$")
-_TRAIL = re.compile(r"(?P<place>[\w/.-]+\.(?:cc|c|h|cpp|cu)):\d+ -> (?P<code>\d+)")
+_TRAIL = re.compile(r"(?P<place>[\w/.-]{1,80}\.(?:cc|c|h|cpp|cu)):\d+ -> (?P<code>\d+)")
 _LOADED = re.compile(
     r"NET/Plugin: Loaded net plugin (?P<net>.+?) \(v\d+\)|Plugin Path : (?P<path>\S+)|P2P plugin (?P<p2p>\S+)"
     r"|Successfully loaded external (?:network )?plugin (?P<ext>\S+)"
