@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import urllib.parse
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
-from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
+from packaging.tags import parse_tag
+from packaging.utils import InvalidSdistFilename, parse_sdist_filename
+from packaging.version import InvalidVersion, Version
 
 from buildspec.index.errors import NotReadableError
 
 if TYPE_CHECKING:
     from packaging.tags import Tag
-    from packaging.version import Version
 
 ACCEPTED = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 
@@ -44,25 +45,32 @@ class File:
         return self.name.endswith(".whl")
 
     @cached_property
-    def _parsed(self) -> tuple[Version | None, frozenset[Tag]]:
-        try:
-            if self.is_wheel:
-                _, version, _, tags = parse_wheel_filename(self.name)
-                return version, tags
-            return parse_sdist_filename(self.name)[1], frozenset()
-        except (InvalidWheelFilename, InvalidSdistFilename):
-            # Eggs, installers and names from before the rules.
-            return None, frozenset()
-
-    @property
     def version(self) -> Version | None:
         """Version in the file's name; None when the name follows no rule."""
-        return self._parsed[0]
+        if self.is_wheel:
+            # name-version(-build)-python-abi-platform; reading the tags of all files would take the most time.
+            parts = self.name.removesuffix(".whl").split("-")
+            return _version(parts[1]) if len(parts) in (5, 6) else None
+        try:
+            return parse_sdist_filename(self.name)[1]
+        except InvalidSdistFilename:
+            # Eggs, installers and names from before the rules.
+            return None
 
-    @property
+    @cached_property
     def tags(self) -> frozenset[Tag]:
         """Python, ABI and platform of a wheel."""
-        return self._parsed[1]
+        if not self.is_wheel:
+            return frozenset()
+        return parse_tag("-".join(self.name.removesuffix(".whl").split("-")[-3:]))
+
+
+@lru_cache(maxsize=4096)
+def _version(text: str) -> Version | None:
+    try:
+        return Version(text.replace("_", "-"))
+    except InvalidVersion:
+        return None
 
 
 @dataclass(frozen=True)
