@@ -166,6 +166,8 @@ def _fresh_lock(project: Project, name: str) -> locked.Locked | None:
 def _of_lock_file(project: Project, case: Case) -> Iterable[Finding]:
     """The lock as it lies in the checkout: fresh, and of one CUDA major."""
     path = ("stacks", case.name)
+    if case.locked is not None:
+        return majors.check(path, case.stack.cuda_major, case.locked, project.matrix.other_cuda_majors)
     try:
         lock.read(project, case.name)
     except BadInputError as error:
@@ -183,6 +185,4 @@ def _of_lock_file(project: Project, case: Case) -> Iterable[Finding]:
                 remedy=error.remedy,
             )
         ]
-    if case.locked is None:
-        return []
-    return majors.check(path, case.stack.cuda_major, case.locked, project.matrix.other_cuda_majors)
+    return []

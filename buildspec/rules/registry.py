@@ -49,8 +49,8 @@ def _budgets(matrix: Matrix, kind: str, registry: Registry) -> Iterator[Finding]
                 "registry.layer_size",
                 ("images", name, "size_budget_gb"),
                 f"{image.size_budget_gb} GB for {kind}",
-                f"{registry.title} takes layers of at most {size(registry.layer_bytes)}; an image of that size can "
-                "have a larger one",
+                f"{registry.title} takes layers of at most {size(registry.layer_bytes)}; one of an image of that "
+                "size can be larger",
                 "the sizes of the compressed layers show when it is pushed; a smaller budget decides it before",
             )
 
