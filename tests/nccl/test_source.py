@@ -91,6 +91,18 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (judgement.verdict, judgement.files) == ("mixed", ("<stdin>",))
 
 
+def test_packed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = io.BufferedReader(io.BytesIO(gzip.compress(path("201").read_bytes())))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(packed))
+    assert judge(["-"]).verdict == "mixed"
+
+
+def test_closed_standard_input_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(BadInputError, match="standard input is closed"):
+        judge(["-"])
+
+
 def test_stretches_without_other_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = path("201").read_bytes()
     (tmp_path / "x.log").write_bytes(data)

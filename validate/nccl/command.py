@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.timeout is not None and not arguments.watch:
         raise BadInputError("--timeout goes with --watch", why="without --watch the log is read to its end")
     logs = arguments.logs or [STDIN]
-    if not arguments.logs and sys.stdin.isatty():
+    if not arguments.logs and sys.stdin is not None and sys.stdin.isatty():
         raise BadInputError("no log given", remedy="drydock nccl FILE..., or pipe a log in")
     if arguments.watch:
         judgement = watch(logs, instance=arguments.instance, timeout=arguments.timeout)

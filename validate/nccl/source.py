@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import glob
 import gzip
+import io
 import marshal
 import multiprocessing
 import os
@@ -74,20 +75,27 @@ def _in_folder(name: str) -> list[str]:
 def _open(name: str) -> Iterator[tuple[BinaryIO, bool]]:
     """Open a log; also tell whether it is a plain file that can be read from the middle."""
     if name == STDIN:
-        yield sys.stdin.buffer, False
+        if sys.stdin is None:
+            raise BadInputError("standard input is closed", remedy="name a file, or pipe a log in")
+        with _unpacked(sys.stdin.buffer, "<stdin>") as (stream, _):
+            yield stream, False
         return
-    with _raw(name) as raw:
-        magic = raw.read(4) if raw.seekable() else b""
-        if raw.seekable():
-            raw.seek(0)
-        if magic.startswith(_GZIP):
-            with gzip.open(raw) as unpacked:
-                yield cast("BinaryIO", unpacked), False
-        elif magic == _ZSTD:
-            with _zstd(raw, name) as unpacked_zst:
-                yield unpacked_zst, False
-        else:
-            yield raw, raw.seekable()
+    with _raw(name) as raw, _unpacked(raw, name) as (stream, packed):
+        yield stream, raw.seekable() and not packed
+
+
+@contextmanager
+def _unpacked(stream: BinaryIO, name: str) -> Iterator[tuple[BinaryIO, bool]]:
+    """Unpack what begins like gzip or zstd; also tell whether it did."""
+    magic = stream.peek(len(_ZSTD)) if isinstance(stream, io.BufferedReader) else b""
+    if magic.startswith(_GZIP):
+        with gzip.open(stream) as unpacked:
+            yield cast("BinaryIO", unpacked), True
+    elif magic.startswith(_ZSTD):
+        with _zstd(stream, name) as unpacked_zst:
+            yield unpacked_zst, True
+    else:
+        yield stream, False
 
 
 def _raw(name: str) -> BinaryIO:

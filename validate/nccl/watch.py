@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from buildspec.errors import NotProvenError
+from buildspec.errors import BadInputError, NotProvenError
 from validate.nccl import bandwidth
 from validate.nccl.job import Job
 from validate.nccl.judge import conclude, take
@@ -58,6 +58,8 @@ def watch(logs: Sequence[str | Path], *, instance: str = "", timeout: float | No
     """
     bandwidth.check(instance)
     job, tails = Job(), {name: _Tail(name) for name in find(logs)}
+    if STDIN in tails and sys.stdin is None:
+        raise BadInputError("standard input is closed", remedy="name a file, or pipe a log in")
     began = last_news = time.monotonic()
     while True:
         ended = list(tails) == [STDIN] and _read_stdin(job, tails[STDIN])
