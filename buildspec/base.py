@@ -247,16 +247,32 @@ def _explained(name: str, error: process.CommandFailedError) -> Exception:
         )
     if re.search(r"Could not (resolve|connect)|Temporary failure|Failed to fetch", error.output):
         return EnvironmentLacksError(
-            f"Debian's archive is out of reach:\n{error}",
+            f"Debian's archive is out of reach:\n{_told(error)}",
             why="no network, or a proxy that is not set in http_proxy",
             remedy="check it, or give the base a mirror in versions.yaml",
         )
     if re.search(r"signatures? (were invalid|couldn't be verified)|NO_PUBKEY|not signed", error.output):
         return NotProvenError(
-            f"the archive of {name} is not signed by a key that this machine trusts:\n{error}",
+            f"the archive of {name} is not signed by a key that this machine trusts:\n{_told(error)}",
             remedy="install debian-archive-keyring, or correct the mirror",
         )
+    if found := re.search(r"The repository '(.+?)(?: Release)?' does not have a Release file", error.output):
+        return BadInputError(
+            f"there is no suite for {name} at '{found[1]}'",
+            remedy="correct suite, mirror or snapshot of this base in versions.yaml",
+        )
+    if found := re.search(r"ERROR: .*failed to resolve source metadata for (\S+?): (.*)", error.output):
+        return EnvironmentLacksError(
+            f"the image {found[1]} of base {name} can't be pulled: {found[2]}",
+            why="its registry is out of reach, wants a login, or no longer has it",
+            remedy="check the reference in versions.yaml, the network, and `docker login`",
+        )
     return error
+
+
+def _told(error: process.CommandFailedError) -> str:
+    told = [line for line in error.output.splitlines() if re.match(r"(#\d+ [\d.]+ )?(E|W|Err:\d+|ERROR):? ", line)]
+    return "\n".join(f"    {line}" for line in (told or error.output.splitlines())[-8:])
 
 
 def _packages(engine: Engine, image: str) -> tuple[Package, ...]:
