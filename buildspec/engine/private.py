@@ -29,7 +29,7 @@ _STOP_SECONDS = 60
 
 def root() -> Path:
     """Return the engine's folder; DRYDOCK_ENGINE_ROOT moves it to another disk."""
-    return Path(os.environ.get("DRYDOCK_ENGINE_ROOT", "/var/lib/drydock/engine"))
+    return Path(os.environ.get("DRYDOCK_ENGINE_ROOT") or "/var/lib/drydock/engine").expanduser().absolute()
 
 
 def url() -> str:
@@ -49,7 +49,9 @@ def pid() -> int | None:
         command = Path(f"/proc/{number}/cmdline").read_bytes()
     except (OSError, ValueError):
         return None
-    return number if b"dockerd" in command else None
+    # After a restart of the machine the number may be another engine's: this one has its own folder's names.
+    words = command.split(b"\0")
+    return number if words[0].endswith(b"dockerd") and url().encode() in words else None
 
 
 def start() -> str:
