@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import json
+import os
 import re
 import shutil
 import uuid
@@ -108,42 +112,77 @@ def registry_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-def python_of(os: Os) -> str:
+def python_of(system: Os) -> str:
     """The interpreter's version, from the base's Debian packages: python3.13 3.13.5-2+deb13u5 is 3.13.5."""
-    version = next(package.version for package in os.packages if re.fullmatch(r"python3\.\d+", package.name))
+    version = next(package.version for package in system.packages if re.fullmatch(r"python3\.\d+", package.name))
     return version.split("-")[0]
+
+
+def small_project(folder: Path, stack: str, name: str) -> Project:
+    """The sample with its first stack and its bootstrapped base renamed."""
+    versions = re.sub(r"\btug:", f"{stack}:", VERSIONS)
+    versions = versions.replace("  tiny:", f"  {name}:").replace("base: tiny", f"base: {name}")
+    return write_project(folder, versions=versions, train=REQUIREMENTS, packages=PACKAGES)
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """One worker of pytest-xdist at a time."""
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="session")
+def tiny(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The results of one bootstrapped base, a folder with its name. Workers share it: the last removes it."""
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    users, place = shared / "users", shared / "bases"
+    with alone(shared):
+        if not place.exists():
+            project = small_project(
+                tmp_path_factory.mktemp("base") / "project", "any", f"tiny-{uuid.uuid4().hex[:8]}"
+            )
+            name = next(iter(project.matrix.bases))
+            base.prepare(project, name, engine)
+            shutil.copytree(project.out, place)
+        users.write_text(str(int(users.read_text() if users.exists() else 0) + 1))
+    [folder] = place.iterdir()
+    yield folder
+    with alone(shared):
+        left = int(users.read_text()) - 1
+        users.write_text(str(left))
+        if left == 0:
+            record = json.loads((folder / "base.json").read_text())
+            remove(engine, record["reference"], record["image"])
 
 
 @pytest.fixture(scope="session")
 def harbour(
-    engine: Engine, index: Index, proxy: Proxy, tmp_path_factory: pytest.TempPathFactory
+    engine: Engine, index: Index, proxy: Proxy, tiny: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Harbour]:
-    """Bootstrap a base, lock a stack, build it; all of it for real, removed at the end."""
-    token = uuid.uuid4().hex[:8]
-    stack, name = f"tug-{token}", f"tiny-{token}"
-    versions = (
-        re.sub(r"\btug:", f"{stack}:", VERSIONS)
-        .replace("  tiny:", f"  {name}:")
-        .replace("base: tiny", f"base: {name}")
-    )
-    folder = tmp_path_factory.mktemp("harbour") / "project"
-    project = write_project(folder, versions=versions, train=REQUIREMENTS, packages=PACKAGES)
-    made: list[str] = []
+    """Lock a stack on the base and build it; all of it for real, removed at the end."""
+    stack = f"tug-{uuid.uuid4().hex[:8]}"
+    project = small_project(tmp_path_factory.mktemp("harbour") / "project", stack, tiny.name)
+    shutil.copytree(tiny, project.out / tiny.name)
+    system = base.prepare(project, tiny.name, engine)
+    file = project.root / "versions.yaml"
+    file.write_text(file.read_text().replace("3.13.5", python_of(system)))
+    project = Project.find(project.root)
     with pytest.MonkeyPatch.context() as patch:
         settings(patch, index, proxy)
-        try:
-            os = base.prepare(project, name, engine)
-            made += [os.reference, os.image]
-            file = project.root / "versions.yaml"
-            file.write_text(file.read_text().replace("3.13.5", python_of(os)))
-            project = Project.find(project.root)
-            lock.path(project, stack).write_text(lock.resolve(project, stack))
-            target = plan.target(project, stack, os, REVISION)
-            built = builds.build(project, [target], engine)[stack]
-            made.append(built.tag)
-            yield Harbour(project, engine, os, target, built, index, proxy)
-        finally:
-            remove(engine, *reversed(made))
+        lock.path(project, stack).write_text(lock.resolve(project, stack))
+        target = plan.target(project, stack, system, REVISION)
+        built = builds.build(project, [target], engine)[stack]
+    yield Harbour(project, engine, system, target, built, index, proxy)
+    remove(engine, built.tag)
+
+
+@pytest.fixture
+def behind_proxy(monkeypatch: pytest.MonkeyPatch, index: Index, proxy: Proxy) -> None:
+    """The environment in which the small stack was built, for a test that builds again."""
+    settings(monkeypatch, index, proxy)
 
 
 Launch = Callable[..., Container]

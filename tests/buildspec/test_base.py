@@ -199,6 +199,23 @@ def test_inputs_stay_when_a_comment_changes(small: Project) -> None:
             EnvironmentLacksError,
             "the disk is full while making tiny\n  do:  free some; `drydock clean` shows what it would free",
         ),
+        (
+            "E: The repository 'http://a.example/debian nosuch Release' does not have a Release file.",
+            BadInputError,
+            (
+                "there is no suite for tiny at 'http://a.example/debian nosuch'\n"
+                "  do:  correct suite, mirror or snapshot of this base in versions.yaml"
+            ),
+        ),
+        (
+            "ERROR: failed to build: failed to solve: failed to resolve source metadata for r.example/a@sha256:12: not found",
+            EnvironmentLacksError,
+            (
+                "the image r.example/a@sha256:12 of base tiny can't be pulled: not found\n"
+                "  why: its registry is out of reach, wants a login, or no longer has it\n"
+                "  do:  check the reference in versions.yaml, the network, and `docker login`"
+            ),
+        ),
     ],
 )
 def test_what_a_failed_bootstrap_tells(output: str, kind: type[DrydockError], text: str) -> None:

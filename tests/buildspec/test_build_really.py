@@ -18,7 +18,10 @@ from buildspec.errors import BadInputError, NotProvenError
 from buildspec.project import CONSTANT_TIME, Project
 from tests.buildspec.conftest import REVISION, Harbour, remove
 
-pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("harbour")]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.usefixtures("behind_proxy"),
+]
 
 
 def inside(harbour: Harbour, *command: str) -> str:

@@ -19,7 +19,7 @@ from tests.buildspec.conftest import REVISION, Harbour, remove
 from tests.buildspec.servers import digest_at, free_port, registry
 from tests.sample import VERSIONS, write_lock, write_project
 
-pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("harbour")]
+pytestmark = pytest.mark.integration
 
 
 def names(harbour: Harbour) -> set[str]:

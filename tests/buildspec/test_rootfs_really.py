@@ -15,7 +15,7 @@ from docker.models.networks import Network
 
 from tests.buildspec.conftest import TEST, Harbour, Launch
 
-pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("harbour")]
+pytestmark = pytest.mark.integration
 
 
 def finished(container: Container) -> tuple[int, str]:

@@ -27,7 +27,7 @@ from tests.buildspec.conftest import REVISION, Harbour
 # docker-py leaves sockets open of engines that went away; a private engine outlives the process that starts it.
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.xdist_group("harbour"),
+    pytest.mark.usefixtures("behind_proxy"),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning"),
 ]

@@ -6,7 +6,9 @@ import gc
 import http.server
 import json
 import os
+import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -120,6 +122,14 @@ def test_a_socket_of_another_group(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_the_folder_of_a_private_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert private.root() == tmp_path / "engine"
     assert private.url() == f"unix://{tmp_path}/engine/docker.sock"
+    monkeypatch.chdir(tmp_path)
+    # dockerd itself runs in /.
+    monkeypatch.setenv("DRYDOCK_ENGINE_ROOT", "engine")
+    assert private.url() == f"unix://{tmp_path}/engine/docker.sock"
+    monkeypatch.setenv("DRYDOCK_ENGINE_ROOT", "~/engine")
+    assert private.root() == tmp_path / "engine"
+    monkeypatch.setenv("DRYDOCK_ENGINE_ROOT", "")
+    assert private.root() == Path("/var/lib/drydock/engine")
     monkeypatch.delenv("DRYDOCK_ENGINE_ROOT")
     assert private.root() == Path("/var/lib/drydock/engine")
 
@@ -140,6 +150,25 @@ def test_a_stale_pid_is_no_engine(tmp_path: Path, content: str) -> None:
     (tmp_path / "engine" / "dockerd.pid").write_text(content)
     assert private.pid() is None
     assert private.stop() is False
+
+
+@pytest.mark.integration
+def test_the_pid_of_another_engine_is_not_ours(tmp_path: Path) -> None:
+    """After a restart of the machine a stale number may be that of the machine's own engine."""
+    (tmp_path / "engine").mkdir()
+    command = ["-c", "exec -a dockerd sleep 60"]
+    with subprocess.Popen(["bash", *command]) as other:
+        try:
+            (tmp_path / "engine" / "dockerd.pid").write_text(str(other.pid))
+            deadline = time.monotonic() + 20
+            while not Path(f"/proc/{other.pid}/cmdline").read_bytes().startswith(b"dockerd\0"):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            assert private.pid() is None
+            assert private.stop() is False
+            assert other.poll() is None
+        finally:
+            other.kill()
 
 
 Serve = Callable[[str], str]
