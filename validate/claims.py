@@ -26,6 +26,7 @@ class Claims:
     pins: Mapping[str, str]
     labelled: Mapping[str, str]
     excluded: frozenset[str]
+    lock: str | None = None
 
     @classmethod
     def read(cls, labels: Mapping[str, str], stack_name: str | None, stack: Stack | None) -> Self:
@@ -41,6 +42,7 @@ class Claims:
             pins=dict(stack.pins) if stack else labelled,
             labelled=labelled,
             excluded=frozenset(name.strip() for name in excluded.split(",") if name.strip()),
+            lock=labels.get(PREFIX + "lock"),
         )
 
     def to_json(self) -> dict[str, object]:
@@ -52,6 +54,7 @@ class Claims:
             "pins": dict(self.pins),
             "labelled": dict(self.labelled),
             "excluded": sorted(self.excluded),
+            "lock": self.lock,
         }
 
     @classmethod

@@ -234,6 +234,9 @@ class Facts:
     findings: tuple[Finding, ...]
     clutter: tuple[Clutter, ...]
     copies: tuple[Copies, ...]
+    known_files: Mapping[str, int]
+    passwords: tuple[str, ...]
+    half_installed: tuple[str, ...]
     executables: frozenset[str]
     sizes: Mapping[str, int]
     file_count: int
@@ -275,6 +278,9 @@ class Facts:
             findings=tuple(Finding(**row) for row in data["findings"]),
             clutter=tuple(Clutter(**{**row, "examples": tuple(row["examples"])}) for row in data["clutter"]),
             copies=tuple(Copies(row["size"], tuple(row["paths"])) for row in data["copies"]),
+            known_files=data["known_files"],
+            passwords=tuple(data["passwords"]),
+            half_installed=tuple(data["half_installed"]),
             executables=frozenset(data["executables"]),
             sizes=data["sizes"],
             file_count=data["file_count"],

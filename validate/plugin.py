@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Generator
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docker.errors import DockerException
+from docker.errors import APIError, DockerException
 
 from validate.bench import Bench
 from validate.catalogue import Check
@@ -128,6 +129,8 @@ class Session:
                 report.outcome = "skipped"
             case pytest.skip.Exception():
                 pass
+            case APIError() if (cause := _image_can_not_run(error)) is not None:
+                self._tell(item, Outcome.FAIL, cause, [str(error.explanation)])
             case _:
                 self._tell(item, Outcome.ERROR, _words(error), traceback.format_exception(error)[-3:])
         return report
@@ -158,6 +161,12 @@ def _check(item: pytest.Item) -> Check:
     if not isinstance(found, Check):
         raise pytest.UsageError(f"{item.nodeid} is no check: decorate it with validate.catalogue.check")
     return found
+
+
+def _image_can_not_run(error: APIError) -> str | None:
+    """What the image lacks when the engine could not start a program of it; None for the engine's own trouble."""
+    match = re.search(r'exec: "([^"]+)": .*(not found|no such file|permission denied)', str(error.explanation))
+    return f"the image can't start {match[1]}: {match[2]}" if match else None
 
 
 def _words(error: BaseException) -> str:

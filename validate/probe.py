@@ -259,6 +259,7 @@ class Pattern(NamedTuple):
     needles: list[bytes]
     expression: re.Pattern[bytes]
     unless: re.Pattern[bytes] | None
+    path: re.Pattern[str] | None
 
 
 def compile_patterns(rows: list[dict[str, Any]]) -> list[Pattern]:
@@ -269,14 +270,17 @@ def compile_patterns(rows: list[dict[str, Any]]) -> list[Pattern]:
             [needle.encode() for needle in row["needles"]],
             re.compile(row["expression"].encode()),
             re.compile(row["unless"].encode()) if row.get("unless") else None,
+            re.compile(row["path"]) if row.get("path") else None,
         )
         for row in rows
     ]
 
 
-def find_credentials(data: bytes, patterns: list[Pattern]) -> Iterator[tuple[str, int]]:
+def find_credentials(data: bytes, patterns: list[Pattern], path: str = "") -> Iterator[tuple[str, int]]:
     """Kind and line (1-based) of each credential; the value itself never leaves this function."""
     for pattern in patterns:
+        if pattern.path is not None and not pattern.path.search(path):
+            continue
         if not any(needle in data for needle in pattern.needles):
             continue
         for match in pattern.expression.finditer(data):
@@ -415,7 +419,7 @@ def read_content(tree: Tree, file: File, patterns: list[Pattern], sha256: bool, 
             data = stream.read()
     except OSError:
         return None
-    findings = [] if data[:4] == b"\x7fELF" else list(find_credentials(data, patterns))
+    findings = [] if data[:4] == b"\x7fELF" else list(find_credentials(data, patterns, file.path))
     digest = ""
     # The hash of a file with a credential names it in declared allowances.
     if sha256 or findings:
@@ -552,8 +556,8 @@ def bytecode_facts(tree: Tree) -> dict[str, Any]:
 # --- operating system packages ----------------------------------------------------------------------
 
 
-def read_dpkg_status(text: str) -> list[dict[str, str]]:
-    """Installed packages from dpkg's status file: name, version, architecture, source, depends."""
+def read_dpkg_status(text: str, states: tuple[str, ...] = ("installed",)) -> list[dict[str, str]]:
+    """Packages in these states from dpkg's status file: name, version, architecture, depends, provides."""
     packages = []
     for block in text.split("\n\n"):
         fields: dict[str, str] = {}
@@ -561,7 +565,7 @@ def read_dpkg_status(text: str) -> list[dict[str, str]]:
             if line[:1] not in (" ", "\t"):
                 key, _, value = line.partition(": ")
                 fields[key] = value
-        if fields.get("Status", "").endswith(" installed"):
+        if fields.get("Status", "").rpartition(" ")[2] in states:
             packages.append(
                 {
                     "name": fields.get("Package", ""),
@@ -626,6 +630,9 @@ def dpkg_files(tree: Tree) -> tuple[dict[str, tuple[str, str]], set[str]]:
 
 # --- the whole --------------------------------------------------------------------------------------
 
+HALF_INSTALLED = ("half-installed", "half-configured", "unpacked")
+# Files that programs take for granted; packages make them when they are configured.
+KNOWN = ("/etc/ssl/certs/ca-certificates.crt", "/etc/passwd", "/etc/group", "/usr/bin/env")
 PLUGIN_SYMBOL = re.compile(rb"nccl")
 NCCL_VERSION = re.compile(rb"NCCL version (\d+\.\d+\.\d+)")
 DISTRIBUTION_FOLDER = re.compile(r"/(?:site|dist)-packages/[^/]+\.(?:dist|egg)-info$")
@@ -650,7 +657,7 @@ CONFIGURATION = re.compile(
     r"^/etc/(profile|environment|bash\.bashrc|nccl\.conf|ld\.so\.preload|zsh/zshenv|security/pam_env\.conf)$"
     r"|^/etc/profile\.d/|^/etc/ld\.so\.conf(\.d/.+)?$"
     r"|^(/root|/home/[^/]+)/\.(bashrc|profile|bash_profile|nccl\.conf)$|^/etc/libibverbs\.d/"
-    r"|^/etc/ssh/sshd?_config(\.d/.+)?$|^/etc/passwd$"
+    r"|^/etc/ssh/sshd?_config(\.d/.+)?$|^/etc/passwd$|^/etc/sudoers(\.d/.+)?$"
 )
 
 
@@ -776,11 +783,24 @@ def collect(config: dict[str, Any]) -> dict[str, Any]:
         "findings": reading.findings,
         "clutter": _clutter(tree),
         "copies": _copies(tree, reading.copies),
+        "known_files": {
+            path: tree.by_path[real].size for path in KNOWN if (real := tree.resolve(path)) in tree.by_path
+        },
+        "passwords": _passwords(tree.text("/etc/shadow")),
+        "half_installed": [
+            row["name"] for row in read_dpkg_status(tree.text("/var/lib/dpkg/status"), HALF_INSTALLED)
+        ],
         "executables": sorted({name for folder, _, name in names if folder.endswith(("/bin", "/sbin"))}),
         "sizes": _sizes(tree),
         "file_count": len(tree.files),
         "seconds": round(time.time() - started, 2),
     }
+
+
+def _passwords(shadow: str) -> list[str]:
+    """Names of users who can log in with a password; the hashes stay where they are."""
+    rows = (line.split(":") for line in shadow.splitlines())
+    return [row[0] for row in rows if len(row) > 1 and (not row[1] or row[1].startswith("$"))]
 
 
 def _copies(tree: Tree, copies: dict[tuple[int, str], list[str]]) -> list[dict[str, Any]]:

@@ -156,7 +156,6 @@ TOKEN = "hf_" + "AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh"
         ("ghp_" + "a1B2c3" * 6, "GitHub token"),
         ('{"auths": {"r.example": {"auth": "dXNlcjpwYXNzd29yZA=="}}}', "registry login (Docker config)"),
         ("[global]\nindex-url = https://bob:s3cret@pypi.example/simple\n", "password in a package index address"),
-        ("machine r.example login bob password s3cret-word\n", "password in .netrc"),
         ("    client-key-data: " + "LS0tLS1C" * 20, "client key of a Kubernetes configuration"),
     ],
 )
@@ -168,6 +167,22 @@ def test_credential_is_found_without_its_value(text: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "data", "kind"),
+    [
+        ("/root/.netrc", b"machine r.example login bob password s3cret-word\n", "password in .netrc"),
+        ("/root/.pypirc", b"[pypi]\nusername = __token__\npassword = hunter2hunter2\n", "password in .pypirc"),
+        ("/root/.git-credentials", b"https://bob:0123456789@git.example\n", "login kept by git"),
+        ("/x/server.key", b"0\x82\x04\xbd\x02\x01\x000\r\x06\t", "private key (DER)"),
+        ("/x/client.p12", b"0\x82\x09\x00\x02\x01\x03", "private key (key store)"),
+    ],
+)
+def test_credential_of_a_file_by_its_name(path: str, data: bytes, kind: str) -> None:
+    patterns = probe.compile_patterns(credential_patterns())
+    assert [row[0] for row in probe.find_credentials(data, patterns, path)] == [kind]
+    assert list(probe.find_credentials(data, patterns, "/elsewhere/file.txt")) == []
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "_SK_START = b'-----BEGIN OPENSSH PRIVATE KEY-----'\n_SK_END = b'-----END OPENSSH PRIVATE KEY-----'",
@@ -176,7 +191,7 @@ def test_credential_is_found_without_its_value(text: str, kind: str) -> None:
         "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
         "hf_hub_download and hf_transfer are functions, as hf_model_configuration_name_of_something is",
         "index-url = https://pypi.example/simple",
-        "machine r.example login bob password $PASSWORD",
+        "machine r.example login bob password in-a-manual",
     ],
 )
 def test_what_only_looks_like_one(text: str) -> None:

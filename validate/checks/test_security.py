@@ -234,3 +234,34 @@ def test_leftovers(facts: Facts, said: Said) -> None:
 )
 def test_version_control(facts: Facts, said: Said) -> None:
     _no_clutter(facts, said, "version control", "shell history")
+
+
+@check(
+    "security.passwords",
+    level=Level.STATIC,
+    proves="no user can log in with a password, or without one",
+    remedy="lock the account: passwd --lock",
+    source="CIS Docker benchmark; everyone who pulls the image has the hash",
+)
+def test_passwords(facts: Facts, said: Said) -> None:
+    if facts.passwords:
+        raise CheckFailedError(f"/etc/shadow has a password, or an empty one, for {', '.join(facts.passwords)}")
+    said.because("every account is locked")
+
+
+@check(
+    "security.sudo",
+    level=Level.STATIC,
+    applies=CLAIMS_STACK,
+    proves="nobody becomes root without a password",
+    remedy="remove the NOPASSWD line; install what is needed when the image is built",
+    source="CIS Docker benchmark 4.1",
+)
+def test_sudo(facts: Facts, said: Said) -> None:
+    for file, text in facts.configuration.items():
+        if not file.startswith("/etc/sudoers"):
+            continue
+        found = re.search(r"^\s*[^#\s].*NOPASSWD:.*$", text, re.MULTILINE)
+        if found:
+            raise CheckFailedError(f"{file} lets users become root without a password: {found[0].strip()}")
+    said.because("no NOPASSWD in sudoers")

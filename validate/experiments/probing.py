@@ -46,7 +46,10 @@ FIND_INTERPRETER = (
 def credential_patterns() -> list[dict[str, Any]]:
     """Rows of data/credentials.yaml, as the probe takes them."""
     rows: list[dict[str, Any]] = yaml.safe_load((DATA / "credentials.yaml").read_text(encoding="utf-8"))
-    return [{key: row[key] for key in ("kind", "needles", "expression", "unless") if key in row} for row in rows]
+    return [
+        {key: row[key] for key in ("kind", "needles", "expression", "unless", "path") if key in row}
+        for row in rows
+    ]
 
 
 def collect(lab: Lab) -> dict[str, Any]:

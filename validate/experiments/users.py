@@ -21,6 +21,7 @@ TRY_WRITING = r"""
 try() { d=$1; while [ ! -e "$d" ] && [ "$d" != / ]; do d=$(dirname "$d"); done
   if [ -d "$d" ] && t=$(mktemp "$d/.drydock-XXXXXX" 2>/dev/null); then rm -f "$t"; echo "ok|$2|$1"
   else echo "no|$2|$1|$(ls -ld "$d" 2>&1)"; fi; }
+try /tmp /tmp; try /dev/shm /dev/shm
 try "${HOME:-/}" HOME; try "${HOME:-/}/.cache" "~/.cache"; try "${HOME:-/}/.config" "~/.config"
 for v in VARIABLES; do eval "p=\${$v:-}"; [ -z "$p" ] || try "$p" "$v"; done
 """
