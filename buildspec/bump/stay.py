@@ -10,8 +10,8 @@ from packaging.version import Version
 
 from buildspec.bump.resolution import allowed
 from buildspec.errors import EnvironmentLacksError
+from buildspec.rules.requires import active, extra_of
 from buildspec.rules.versions import minor
-from buildspec.rules.wheels import active, extra_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

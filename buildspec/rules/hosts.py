@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import SpecifierSet
@@ -91,7 +90,7 @@ def _toolkit(case: Case) -> Iterator[Finding]:
             confidence=toolkit.confidence,
         )
     branch = cuda.branches.get(driver.major)
-    if branch and branch.end < min(case.stack.support_end, date.max):
+    if branch and branch.end < case.stack.support_end:
         yield Finding(
             rule="cuda.driver_branch",
             severity="warning",
