@@ -204,13 +204,13 @@ def watch_memory(process: subprocess.Popen[bytes], peak: list[int]) -> None:
     """Follow the resident memory of a process and its children, all together, until it ends."""
     while process.poll() is None:
         total = 0
-        for status in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                fields = status.read_text().rsplit(")", 1)[1].split()
-            except (OSError, IndexError):
-                continue
-            if int(status.parent.name) == process.pid or int(fields[1]) == process.pid:
-                total += int(fields[21]) * resource.getpagesize()
+        try:
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            for pid in [str(process.pid), *children]:
+                total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
+        except OSError:
+            # One of them has just ended.
+            continue
         peak[0] = max(peak[0], total)
         time.sleep(0.02)
 

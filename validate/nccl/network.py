@@ -18,7 +18,7 @@ _TCP_PROVIDERS = re.compile(r"(?:^|;)(?:tcp|sockets|udp|net)(?:$|;)")
 _EC2_HOST = re.compile(r"^(?:ip-\d+-\d+-\d+-\d+|algo-\d+$)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Use:
     """What a rank used.
 

@@ -62,7 +62,7 @@ class Rank:
     """What one rank of one communicator did. Empty strings and None where the log does not say.
 
     `channels` counts channels to other ranks over a network, by transport (`NET/Libfabric/GDRDMA`); in logs with
-    more than 50,000 channel lines it counts a sample. `nics` is what NCCL or the plugin printed of its devices;
+    more than 20,000 channel lines it counts a sample. `nics` is what NCCL or the plugin printed of its devices;
     `chosen` is the network that NCCL named as its choice; `gdr` is GPUDirect RDMA.
     """
 

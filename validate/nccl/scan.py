@@ -22,8 +22,8 @@ _BLOCK: Final = 256 << 10
 _MAX_LINE: Final = 8 << 20
 # After so many channel lines in one stretch of a log, blocks that hold nothing else are only added up by wording,
 # and one block in _SAMPLE still by owner.
-_EXACT: Final = 50_000
-_SAMPLE: Final = 8
+_EXACT: Final = 20_000
+_SAMPLE: Final = 16
 _ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\n]{0,200}\x07")
 _LAST: Final[Callable[[bytes], bytes]] = itemgetter(slice(-TAIL, None))
 _NONE: Final = Wording("net", (), clean=False, code=-1)

@@ -9,7 +9,7 @@ from validate.nccl.group import ONE_NODE, Group, group
 from validate.nccl.job import Job
 from validate.nccl.network import Use, use_of
 from validate.nccl.process import CommRank, Process, channel_name
-from validate.nccl.result import Communicator, Rank, Verdict
+from validate.nccl.result import Communicator, Evidence, Rank, Verdict
 
 __all__ = ["Decision", "Member", "communicators", "decide"]
 
@@ -184,6 +184,7 @@ def _most_ranks(processes: list[Process]) -> int:
 
 def communicators(decision: Decision) -> tuple[Communicator, ...]:
     """Make the public records of all communicators."""
+    failed = {id(process): (failure.sign.evidence,) for process, failure in decision.failures}
     made = []
     for found, members, verdict in decision.groups:
         by_verdict: dict[str, list[str]] = {}
@@ -198,15 +199,14 @@ def communicators(decision: Decision) -> tuple[Communicator, ...]:
                 nodes=found.nodes,
                 verdict=verdict,
                 hosts=tuple((name, tuple(hosts)) for name, hosts in sorted(by_verdict.items())),
-                ranks=tuple(_rank(member) for member in members),
+                ranks=tuple(_rank(member, failed.get(id(member.process), ())) for member in members),
             )
         )
     return tuple(made)
 
 
-def _rank(member: Member) -> Rank:
+def _rank(member: Member, errors: tuple[Evidence, ...]) -> Rank:
     process, rank, use = member.process, member.rank, member.use
-    failed = failure_of(process)
     return Rank(
         host=process.host,
         pid=process.pid,
@@ -226,5 +226,5 @@ def _rank(member: Member) -> Rank:
         channels=tuple(
             sorted((channel_name(name, gdr=gdr), count) for (name, gdr), count in rank.channels.items())
         ),
-        errors=(failed.sign.evidence,) if failed else (),
+        errors=errors,
     )
