@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -45,11 +46,13 @@ class Use:
         return self.family or "unknown"
 
 
+@functools.lru_cache(maxsize=1024)
 def is_tcp(provider: str) -> bool:
     """Tell whether a libfabric provider is TCP or UDP underneath."""
     return bool(_TCP_PROVIDERS.search(provider))
 
 
+@functools.lru_cache(maxsize=1024)
 def family_of(name: str, provider: str, fabric: str) -> Family:
     """Name the family of a network by NCCL's name for it, libfabric's provider, and InfiniBand's link layer."""
     lower = name.lower()
@@ -75,11 +78,14 @@ def use_of(process: Process, rank: CommRank, job_provider: str, job_fabric: str)
     if rank.channels:
         # A plugin can carry most channels while a few stay on another network: the most used one counts, but
         # TCP beside something faster would be a disagreement within the rank; NCCL never does that.
-        name = max(rank.channels, key=lambda key: (rank.channels[key], key))[0]
-        gdr = any(key[1] for key in rank.channels if key[0] == name)
-        lines = tuple(
-            rank.channel_lines[key] for key in sorted(rank.channel_lines, reverse=True) if key[0] == name
-        )[:2]
+        if len(rank.channels) == 1:
+            ((name, gdr),) = rank.channels
+            lines = tuple(rank.channel_lines.values())
+        else:
+            name = max(rank.channels, key=lambda key: (rank.channels[key], key))[0]
+            gdr = any(key[1] for key in rank.channels if key[0] == name)
+            keys = [key for key in sorted(rank.channel_lines, reverse=True) if key[0] == name]
+            lines = tuple(rank.channel_lines[key] for key in keys[:2])
         lines += _some(rank.choice_line or process.chosen_line)
         return _use(process, name, provider, fabric, gdr=gdr or rank.gdr is True, shown=True, lines=lines)
     name, line = rank.choice or process.chosen, rank.choice_line or process.chosen_line
