@@ -6,7 +6,7 @@ from validate.bench import Bench
 from validate.catalogue import CLAIMS_STACK, Rule, check, claims_image, claims_pin
 from validate.experiments import jobs, ray_head
 from validate.lab import Ran
-from validate.outcome import CheckFailedError, Level
+from validate.outcome import BlockedError, CheckFailedError, Level
 from validate.plugin import Said
 
 RAY = claims_pin("ray")
@@ -16,7 +16,7 @@ RAY_DOCS = "Ray documentation; a library that imports may still fail at work"
 def _job(bench: Bench, said: Said, name: str, what: str) -> None:
     seen = bench.seen(ray_head.head)
     if seen.healthz.code:
-        raise CheckFailedError("there is no healthy head to run the job on (see kuberay.head)")
+        raise BlockedError("a healthy head to run the job on is missing: see kuberay.head")
     job = seen.jobs[name]
     if job.problem:
         lines = job.problem.splitlines()

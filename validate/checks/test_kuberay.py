@@ -8,7 +8,7 @@ from validate.claims import Claims
 from validate.experiments import ray_head, shells, users
 from validate.facts import Facts
 from validate.lab import Ran
-from validate.outcome import CheckFailedError, Level
+from validate.outcome import BlockedError, CheckFailedError, Level
 from validate.pins import Observation
 from validate.plugin import Said
 
@@ -141,7 +141,7 @@ def test_head(bench: Bench, said: Said) -> None:
 def _head(bench: Bench) -> ray_head.Head:
     seen = bench.seen(ray_head.head)
     if seen.healthz.code:
-        raise CheckFailedError("there is no healthy head to ask (see kuberay.head)")
+        raise BlockedError("a healthy head to ask is missing: see kuberay.head")
     return seen
 
 

@@ -87,7 +87,7 @@ class Job:
     seconds: float
 
 
-def run_on(kind: str, execute: Callable[[str, int], Ran]) -> tuple[Mapping[str, Job], Ran]:
+def run_on(kind: str, execute: Callable[[str, int], Ran]) -> Mapping[str, Job]:
     """Run the jobs of an image kind on a running head, by `execute(command, seconds)`."""
     names = BY_IMAGE.get(kind, ())
     ran = execute(shlex.join(["python", "-c", PROGRAM, *names]), 180)
@@ -98,7 +98,7 @@ def run_on(kind: str, execute: Callable[[str, int], Ran]) -> tuple[Mapping[str, 
             seen[name] = Job(problem, seconds)
     for name in names:
         seen.setdefault(name, Job(f"the process {ran.ending} before this job was done: {ran.said[-600:]}", 0.0))
-    return seen, ran
+    return seen
 
 
 NIXL = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -60,8 +59,18 @@ class Head:
     log: str
 
 
+# Ray gives its own node 30 s, which no variable changes; on a machine with much else to do that is too little,
+# and says nothing of the image.
+IMPATIENT = "The current node timed out during startup"
+
+
 def head(bench: Bench) -> Head:
     """Experiment: start a head with the entrypoint bypassed; ask it what KubeRay asks it."""
+    seen = _head(bench)
+    return _head(bench) if seen.healthz.code and IMPATIENT in seen.log else seen
+
+
+def _head(bench: Bench) -> Head:
     lab = bench.lab
     options = {
         "environment": INJECTED,
@@ -69,7 +78,6 @@ def head(bench: Bench) -> Head:
         "shm_size": "2g",
         "network": lab.network,
         "hostname": "drydock-head",
-        "ulimits": [],
     }
     with lab.container(["/bin/bash", "-c", "--", START], **options) as container:
 
@@ -77,23 +85,21 @@ def head(bench: Bench) -> Head:
             return lab.exec(container, ["/bin/bash", "-c", "--", command], seconds)
 
         healthz = bash(http_get(52365, "/api/healthz", tries=160), 120)
+        if healthz.code:
+            log = container.logs(tail=25).decode("utf-8", "replace")
+            return Head(healthz, healthz, dict.fromkeys(OLD_PROBES, healthz), healthz, healthz, {}, log)
         container.reload()
-        if healthz.code == 0:
-            address = container.attrs["NetworkSettings"]["Networks"][lab.network]["IPAddress"]
-            status = bash("ray status")
-            probes = {name: bash(command) for name, command in OLD_PROBES.items()}
-            metrics = bash(http_get(8080, "/metrics", tries=20, lines=100000))
+        address = container.attrs["NetworkSettings"]["Networks"][lab.network]["IPAddress"]
+        return Head(
+            healthz=healthz,
+            status=bash("ray status"),
+            probes={name: bash(command) for name, command in OLD_PROBES.items()},
+            metrics=bash(http_get(8080, "/metrics", tries=20, lines=100000)),
             # wait-gcs-ready: what KubeRay runs in every worker pod before the worker, with these limits.
-            init = lab.once(
+            init_container=lab.once(
                 ["/bin/bash", "-c", "--", f"ray health-check --address {address}:6379"],
                 seconds=90, mem_limit="256m", memswap_limit="256m", nano_cpus=200_000_000, network=lab.network,
-            )  # fmt: skip
-            jobs, _ = run_on(bench.claims.image or "", bash)
-        else:
-            jobs = {}
-            status = metrics = init = healthz
-            probes = dict.fromkeys(OLD_PROBES, healthz)
-        log = ""
-        with contextlib.suppress(Exception):
-            log = container.logs(tail=25).decode("utf-8", "replace")
-        return Head(healthz, status, probes, metrics, init, jobs, log)
+            ),
+            jobs=run_on(bench.claims.image or "", bash),
+            log="",
+        )  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -100,7 +99,6 @@ def install(wheels: tuple[str, ...], root: Path) -> Path:
     target = root / SITE
     command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--target", str(target)]
     subprocess.run([*command, "--python-version", "3.13", "--python-platform", "linux", *wheels], check=True)
-    shutil.rmtree(target / "bin", ignore_errors=True)
     (target / ".lock").unlink(missing_ok=True)
     return root
 

@@ -9,6 +9,13 @@ from validate.outcome import Level
 
 V = f"/{SITE}"
 
+# A stand-in of a libfabric built without efa: Debian's, with its provider under another name.
+RENAME_EFA = b"""
+import pathlib
+file = pathlib.Path("/usr/lib/x86_64-linux-gnu/libfabric.so.1").resolve()
+file.write_bytes(file.read_bytes().replace(b"\\0efa\\0", b"\\0xfa\\0"))
+"""
+
 MUTANTS = [
     Mutant("two-nccl", "pins.nccl", ("nvidia-nccl-cu12 2.27.5", "nvidia-nccl-cu13", "which torch loads"),
            wheels=("nvidia-nccl-cu12==2.27.5",), base="train",
@@ -44,9 +51,7 @@ MUTANTS = [
            base="train", also=frozenset({"python.record"})),
     Mutant("no-efa-provider", "fabric.efa_provider", ("fi_info lists no efa provider",), base="train",
            level=Level.CONTAINER,
-           # A stand-in of a libfabric built without efa: the same library, its provider switched off at start.
-           lines="RUN mv /usr/bin/fi_info /usr/bin/fi_info.real && printf '#!/bin/sh\\nFI_PROVIDER=^efa exec "
-                 "/usr/bin/fi_info.real \"$@\"\\n' > /usr/bin/fi_info && chmod 755 /usr/bin/fi_info"),
+           lines="RUN python /opt/rename.py && rm /opt/rename.py", files={"opt/rename.py": RENAME_EFA}),
     Mutant("root-home", "users.writable", ("12345:0 can't write to /home/ray",), "RUN chmod -R go-w /home/ray",
            base="train", level=Level.CONTAINER),
 ]  # fmt: skip
