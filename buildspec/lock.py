@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import uv
 from packaging.utils import canonicalize_name
 
 from buildspec import process, requirements
@@ -94,6 +93,8 @@ def resolve(project: Project, name: str) -> str:
     Raises BadInputError when no set of versions fits, EnvironmentLacksError when the index is out of reach.
     """
     stack = project.matrix.stack(name)
+    import uv  # noqa: PLC0415 - an extra: reading a lock does without
+
     asked = requirements.read(project.images, stack)
     with tempfile.TemporaryDirectory(prefix="drydock-lock-") as folder:
         overrides, result = Path(folder) / "overrides.txt", Path(folder) / "result.txt"

@@ -1,5 +1,9 @@
 """Tell from a job's logs which network NCCL used, and why.
 
+  drydock nccl job.log                        one log, several, folders, globs, .gz and .zst
+  kubectl logs job/train | drydock nccl       standard input
+  drydock nccl --expect efa logs/             exit code 1 when it was not EFA
+
 The verdict is one of efa, efa-gdr, ib, ib-gdr, roce, socket, other-plugin, intra-node, mixed, failed, unknown,
 with the lines that decide it. Run the job with NCCL_DEBUG=INFO to have something to read.
 """
