@@ -309,7 +309,7 @@ version_like = st.lists(
     min_size=1,
     max_size=6,
 ).map("".join)
-many = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+many = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def _pep440(text: str) -> bool:

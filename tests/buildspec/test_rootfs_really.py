@@ -112,11 +112,12 @@ def test_a_login_shell_finds_the_environment(harbour: Harbour, launch: Launch) -
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A key pair made for this run, as a user would mount it."""
+    """A key pair made for this run, as a user would mount it: Kubernetes gives secrets the mode 0644."""
     folder = tmp_path_factory.mktemp("keys")
     command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "id_ed25519")]
     subprocess.run(command, check=True)
     (folder / "authorized_keys").write_text((folder / "id_ed25519.pub").read_text())
+    (folder / "id_ed25519").chmod(0o644)
     return folder
 
 
@@ -148,10 +149,9 @@ def pair(harbour: Harbour, keys: Path, network: Network, launch: Launch) -> Iter
         container.remove(force=True, v=True)
 
 
-def ssh(here: Container, there: Container, *command: str, options: tuple[str, ...] = ()) -> tuple[int, str]:
-    key = ["-i", "/run/secrets/ssh/id_ed25519", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"]
-    trust = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR"]
-    return run(here, "ssh", "-p", "2222", *key, *trust, *options, f"root@{there.name}", *command)
+def ssh(here: Container, there: Container, *command: str) -> tuple[int, str]:
+    """As mpirun does it: no port and no key is named."""
+    return run(here, "ssh", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR", str(there.name), *command)
 
 
 def listening(container: Container, other: Container) -> str:
@@ -190,7 +190,7 @@ def test_nobody_logs_in_without_the_key(pair: Pair) -> None:
     listening(two, one)
     run(one, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "/tmp/other")
     code, output = run(
-        one, "ssh", "-p", "2222", "-i", "/tmp/other", "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes",
+        one, "ssh", "-F", "none", "-p", "2222", "-i", "/tmp/other", "-o", "BatchMode=yes",
         "-o", "StrictHostKeyChecking=no", f"root@{two.name}", "hostname",
     )  # fmt: skip
     assert code == 255
@@ -199,7 +199,7 @@ def test_nobody_logs_in_without_the_key(pair: Pair) -> None:
 
 def test_the_mounted_key_stays_what_it_was(pair: Pair, keys: Path) -> None:
     assert sorted(file.name for file in keys.iterdir()) == ["authorized_keys", "id_ed25519", "id_ed25519.pub"]
-    assert (keys / "id_ed25519").stat().st_mode & 0o777 == 0o600
+    assert (keys / "id_ed25519").stat().st_mode & 0o777 == 0o644
     assert run(pair[0], "find", "/etc/ssh", "-name", "*_key*") == (0, "")
 
 
@@ -208,6 +208,20 @@ def test_sshd_without_keys_says_what_to_mount(harbour: Harbour, launch: Launch) 
     assert finished(container) == (
         2,
         "drydock-sshd: no /run/secrets/ssh/authorized_keys: mount a key pair made for this run there\n",
+    )
+
+
+def test_sshd_of_a_user_id_without_a_name_says_so(harbour: Harbour, launch: Launch, keys: Path) -> None:
+    container = launch(
+        harbour.built.image,
+        ["sleep", "1000"],
+        environment={"DRYDOCK_SSHD": "2222"},
+        volumes={str(keys): {"bind": "/run/secrets/ssh", "mode": "ro"}},
+        user="12345",
+    )
+    assert finished(container) == (
+        2,
+        "drydock-sshd: user id 12345 has no name in /etc/passwd, and SSH does not work without: run as root\n",
     )
 
 
