@@ -110,6 +110,12 @@ def _of_environment(error: Exception) -> DrydockError | None:
             why="it was stopped, restarted, killed for memory, or its disk is full",
             remedy="look at its log, start it, and run this again",
         )
+    if isinstance(error, ModuleNotFoundError):
+        return EnvironmentLacksError(
+            f"the Python package '{error.name}' is not installed",
+            why="building and checking images needs more than reading a matrix or a log",
+            remedy="install the extras: pip install 'drydock-images[build,logs]'",
+        )
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return EnvironmentLacksError(
             f"the disk is full: {error.filename or error}",
