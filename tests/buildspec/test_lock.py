@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from buildspec import lock
-from buildspec.errors import BadInputError, ExitCode
+from buildspec import lock, process
+from buildspec.errors import BadInputError, DrydockError, EnvironmentLacksError, ExitCode
+from buildspec.process import CommandFailedError
 from buildspec.project import Project
 from tests.sample import BODY, INPUTS, write_lock
 
@@ -153,3 +154,53 @@ def test_a_pin_changed_in_the_matrix_makes_the_lock_stale(small: Project) -> Non
 def test_an_unknown_stack(small: Project) -> None:
     (small.locks / "tgu.txt").write_text("")
     assert refused(small, "tgu").startswith("no stack is named 'tgu' (did you mean 'tug'?)\n")
+
+
+NO_SOLUTION = """\
+  × No solution found when resolving dependencies:
+  ╰─▶ Because torch==2.15.0 depends on nvidia-nccl-cu13==2.30.6 and you require nvidia-nccl-cu13==2.30.7,
+      we can conclude that your requirements are unsatisfiable.
+"""  # noqa: RUF001 - as uv prints it
+
+
+@pytest.mark.parametrize(
+    ("output", "kind", "first"),
+    [
+        (NO_SOLUTION, BadInputError, "no set of versions satisfies stack tug:"),
+        (
+            "error: Failed to fetch: `https://index.example/simple/torch/`\n  cause: dns error",
+            EnvironmentLacksError,
+            "the package index is out of reach while resolving tug:",
+        ),
+        (
+            "error: Failed to initialize cache at `/x/uv`\n  cause: Permission denied (os error 13)",
+            EnvironmentLacksError,
+            "uv could not write while resolving tug: Permission denied",
+        ),
+    ],
+    ids=["conflict", "network", "cache"],
+)
+def test_what_a_failed_resolution_tells(
+    small: Project, monkeypatch: pytest.MonkeyPatch, output: str, kind: type[DrydockError], first: str
+) -> None:
+    def fails(command: list[str], **_: object) -> None:
+        # What uv is asked for: hashes for this Python and platform, and no interpreter from elsewhere.
+        assert {"--generate-hashes", "--no-python-downloads", "3.13.5", lock.PLATFORM} <= set(command)
+        raise CommandFailedError(command, 2, output)
+
+    monkeypatch.setattr(process, "run", fails)
+    with pytest.raises(kind) as caught:
+        lock.resolve(small, "tug")
+    assert str(caught.value).splitlines()[0] == first
+    assert output.strip() in str(caught.value)
+
+
+def test_what_is_written_is_read_back(small: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolved(command: list[str], *, stdin: str) -> None:
+        assert stdin == "ray==2.60.0\ntorch==2.15.0\nnvidia-nccl-cu13==2.30.7\n"
+        Path(command[command.index("--output-file") + 1]).write_text(BODY)
+
+    monkeypatch.setattr(process, "run", resolved)
+    text = lock.resolve(small, "tug")
+    assert text == write_lock(small, "tug", BODY).read_text()
+    assert lock.read(small, "tug").text == text
