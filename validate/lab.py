@@ -25,7 +25,7 @@ KIND = "validate"
 OWNER_LABEL = "io.drydock.owner"
 RUN_LABEL = "io.drydock.run"
 # Keeps a container alive without any program but the shell, and ends at once when it is stopped.
-IDLE = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
+IDLE = ("/bin/sh", "-c", "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done")
 
 
 def _start_time(pid: int) -> str | None:
@@ -176,13 +176,7 @@ class Lab:
             if self._main_error is not None:
                 raise self._main_error
             if self._main is None:
-                container = self.create(
-                    ["/bin/sh", "-c", IDLE],
-                    shm_size="512m",
-                    user="0:0",
-                    # What runs here must not change what the probe sees at the same time.
-                    environment={"PYTHONDONTWRITEBYTECODE": "1"},
-                )
+                container = self.create(IDLE, shm_size="512m", user="0:0")
                 try:
                     container.start()
                 except DockerException as error:

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 import yaml
-from docker.errors import DockerException
+from docker.errors import APIError
+from docker.models.containers import Container
 
 from validate import probe
 from validate.bench import Bench
 from validate.errors import ProbeError
 from validate.facts import Facts
-from validate.lab import Lab
+from validate.lab import IDLE, Lab
 
 DATA = Path(__file__).parent.parent / "data"
 # What the engine lays over an image when it runs it.
@@ -37,7 +38,7 @@ INTERPRETERS = (
 )
 FIND_INTERPRETER = (
     "for p in " + " ".join(INTERPRETERS) + "; do "
-    'p=$(command -v "$p") && "$p" -c "import sys; sys.exit(sys.version_info < (3, 8))" 2>/dev/null '
+    'p=$(command -v "$p") && "$p" -B -c "import sys; sys.exit(sys.version_info < (3, 8))" 2>/dev/null '
     '&& echo "$p" && exit 0; done; exit 1'
 )
 
@@ -53,16 +54,26 @@ def credential_patterns() -> list[dict[str, Any]]:
 
 
 def collect(lab: Lab) -> dict[str, Any]:
-    """Run the probe on the lab's image. Raises ProbeError."""
-    interpreter = _interpreter(lab)
-    if interpreter is None:
-        return _collect_exported(lab)
+    """Run the probe on the lab's image, in a container in which nothing else runs. Raises ProbeError."""
+    try:
+        with lab.container(IDLE, user="0:0") as container:
+            found = lab.sh(container, FIND_INTERPRETER)
+            if found.code == 0:
+                return _collect_inside(lab, container, found.out.strip())
+    except APIError as error:
+        # An image without a shell keeps no container.
+        if error.status_code not in (400, 500):
+            raise
+    return _collect_exported(lab)
+
+
+def _collect_inside(lab: Lab, container: Container, interpreter: str) -> dict[str, Any]:
     config = {"root": "/", "skip": MOUNTED, "patterns": credential_patterns(), "live": True}
     source = Path(probe.__file__).read_text(encoding="utf-8")
     # ensure_ascii: what the image calls its files may be no UTF-8 at all.
     source += f"\nimport json\njson.dump(collect(json.loads({json.dumps(json.dumps(config))})), sys.stdout)\n"
     done = subprocess.run(
-        ["docker", "exec", "--interactive", str(lab.main.id), interpreter, "-B", "-"],
+        ["docker", "exec", "--interactive", str(container.id), interpreter, "-B", "-"],
         input=source.encode(),
         capture_output=True,
         check=False,
@@ -89,14 +100,6 @@ def _parse(answer: bytes) -> dict[str, Any]:
         return cast("dict[str, Any]", json.loads(answer))
     except ValueError as error:
         raise ProbeError(f"the probe's answer is no JSON: {answer[:200]!r}") from error
-
-
-def _interpreter(lab: Lab) -> str | None:
-    try:
-        found = lab.sh(lab.main, FIND_INTERPRETER)
-    except DockerException:
-        return None
-    return found.out.strip() if found.code == 0 else None
 
 
 def _collect_exported(lab: Lab) -> dict[str, Any]:
