@@ -1,5 +1,6 @@
 """Show, start or stop the container engine that Drydock uses.
 
+examples:
   drydock engine status     which engine would be used, and its versions
   drydock engine start      find one; start or install a private one when none answers
   drydock engine stop       stop the private engine; its images and cache stay for the next start
