@@ -7,6 +7,7 @@ WORKDIR /
 RUN --mount=type=cache,id=drydock-apt,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,id=drydock-apt-lists,target=/var/lib/apt/lists,sharing=locked \
     --mount=type=bind,source=with-network,target=/usr/local/bin/with-network \
+    --mount=type=tmpfs,target=/tmp \
     --mount=type=secret,id=network --mount=type=secret,id=ca \
     export DEBIAN_FRONTEND=noninteractive; rm -f /etc/apt/apt.conf.d/docker-clean; \
     with-network apt-get update -q && \

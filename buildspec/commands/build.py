@@ -68,6 +68,8 @@ def run(arguments: Namespace) -> int:
     engine = find_engine()
     bases = sorted({project.matrix.stack(name).base for name in names})
     with project.exclusively([*names, *bases]):
+        if not all(base.cached(project, name, engine) for name in bases):
+            disk.check(project, names, engine)
         made = {name: _base(project, name, engine, locked=arguments.locked) for name in bases}
         revision = project.revision()
         targets = [plan.target(project, n, made[project.matrix.stack(n).base], revision) for n in names]

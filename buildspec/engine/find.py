@@ -146,7 +146,7 @@ def _connect(url: str) -> DockerClient:
     except ValueError as error:
         raise EnvironmentLacksError(
             f"DOCKER_HOST is '{url}', which is not an engine's address: {error}",
-            remedy="write it as unix:///path/docker.sock, tcp://host:port or ssh://user@host",
+            remedy="write it as unix:///path/docker.sock or tcp://host:port",
         ) from error
     return client
 
