@@ -9,11 +9,12 @@ from validate.outcome import Level
 
 V = f"/{SITE}"
 
-# A stand-in of a libfabric built without efa: Debian's, with its provider under another name.
+# A stand-in of a libfabric built without efa: Debian's, with its provider under another name
+# (the linker kept that name as the end of a longer text).
 RENAME_EFA = b"""
 import pathlib
 file = pathlib.Path("/usr/lib/x86_64-linux-gnu/libfabric.so.1").resolve()
-file.write_bytes(file.read_bytes().replace(b"\\0efa\\0", b"\\0xfa\\0"))
+file.write_bytes(file.read_bytes().replace(b"_efa\\0", b"_xfa\\0"))
 """
 
 MUTANTS = [
