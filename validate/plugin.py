@@ -6,9 +6,11 @@ them. pytest's own outcomes agree: fail and error fail, not-applicable and block
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Generator
@@ -27,6 +29,7 @@ from validate.request import Request
 
 REQUEST_OPTION = "--drydock-request"
 REASON_CHARACTERS = 2000
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 EVIDENCE_LINES = 30
 EVIDENCE_CHARACTERS = 400
 
@@ -52,8 +55,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(REQUEST_OPTION, type=Path, required=True, help="the request's JSON file")
 
 
+def _end_with_parent() -> None:
+    """Ask the kernel for an interrupt when the process that started the checks is killed: nobody reads them then."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Open the bench and register what uses it."""
+    _end_with_parent()
     request = Request.read(config.getoption(REQUEST_OPTION))
     os.environ["DOCKER_HOST"] = request.docker_host  # testinfra's docker backend takes it from there
     config.pluginmanager.register(Session(request), "drydock-session")
