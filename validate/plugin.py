@@ -56,7 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _end_with_parent() -> None:
-    """Ask the kernel for an interrupt when the process that started the checks is killed: nobody reads them then."""
+    """Have the kernel interrupt us when the process that started the checks is killed: nobody reads them then."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)
 
