@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import signal
 import socket
 import subprocess
 from pathlib import Path
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 RULE = "a test without the marker `integration` may not"
+
+
+def pytest_configure() -> None:
+    """Take Ctrl-C back: a shell that runs us in the background makes it ignored, in every process we start, too."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
