@@ -41,7 +41,7 @@ def build(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run Drydock's own tests; arguments go to pytest, for example -m 'not integration'."""
     install(session, "tests")
-    session.run("pytest", *session.posargs)
+    session.run("pytest", "--numprocesses=auto", "--maxprocesses=4", *session.posargs)
 
 
 @nox.session

@@ -26,7 +26,7 @@ RULE = "a test without the marker `integration` may not"
 
 
 def pytest_configure() -> None:
-    """Take Ctrl-C back: a shell that runs us in the background makes it ignored, in every process we start, too."""
+    """Take Ctrl-C back: a shell that runs us in the background has it ignored, by all that we start, too."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
