@@ -38,6 +38,8 @@ def test_owner_is_this_process_and_lives() -> None:
         ("", False),
         ("nonsense", False),
     ],
+    # the process id is another in each worker, and a test has one name
+    ids=["no such process", "another process since", "another machine", "empty", "nonsense"],
 )
 def test_only_a_dead_process_of_this_machine_is_dead(owner: str, dead: bool) -> None:
     assert lab.owner_is_dead(owner) is dead
