@@ -76,15 +76,18 @@ def main() -> int:
         if signal.getsignal(ending) == signal.SIG_DFL:
             signal.signal(ending, signal.default_int_handler)
     try:
-        code = dispatch(sys.argv[1:])
-        sys.stdout.flush()
+        try:
+            return dispatch(sys.argv[1:])
+        finally:
+            # Here and not at Python's exit, where a pipe that closed could only be complained about.
+            sys.stdout.flush()
     except DrydockError as error:
         return _report(error)
     except KeyboardInterrupt:
         print("drydock: interrupted", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output has enough (`drydock matrix | head`). Python would complain once more at exit.
+        # Whoever read our output has enough (`drydock matrix | head`).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.DONE)
     except Exception as error:
@@ -92,7 +95,6 @@ def main() -> int:
         if explained is None:
             raise
         return _report(explained)
-    return code
 
 
 def _report(error: DrydockError) -> int:

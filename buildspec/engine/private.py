@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 LABEL = "io.drydock.engine=private"
 _START_SECONDS = 60
 _STOP_SECONDS = 60
+# An engine stays when the process that started it ends. Python warns of a child that is forgotten while it runs.
+_outliving: list[subprocess.Popen[bytes]] = []
 
 
 def root() -> Path:
@@ -111,9 +113,11 @@ def _spawn(folder: Path) -> subprocess.Popen[bytes]:
         *("--pidfile", str(folder / "dockerd.pid"), "--host", url(), "--label", LABEL),
     ]
     with (folder / "dockerd.log").open("wb") as log:
-        return subprocess.Popen(
+        child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
         )
+    _outliving.append(child)
+    return child
 
 
 def _answers() -> bool:
