@@ -64,6 +64,7 @@ def dispatch(argv: list[str]) -> int:
         description=module.__doc__,
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     module.add_arguments(parser)
     return int(module.run(parser.parse_args(argv[1:])))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from buildspec import base, baselock, disk, lock, network, plan, push
 from buildspec import build as builds
 from buildspec.console import console, note, size, step
-from buildspec.engine import Engine, find_engine
+from buildspec.engine import Engine, NoEngineError, find_engine
 from buildspec.errors import BadInputError, DrydockError, EnvironmentLacksError, ExitCode
 from buildspec.project import Project
 
@@ -151,7 +151,7 @@ def _prove(project: Project, built: Built, engine: Engine, to: str | None) -> Ou
 def _print_plan(project: Project, names: list[str], arguments: Namespace) -> int:
     try:
         engine: Engine | None = find_engine(start=False)
-    except EnvironmentLacksError:
+    except NoEngineError:
         engine = None
     revision = project.revision()
     targets = []

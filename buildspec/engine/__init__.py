@@ -1,5 +1,5 @@
 """The container engine: found, started privately or installed, and known to be new enough."""
 
-from buildspec.engine.find import Engine, find_engine
+from buildspec.engine.find import Engine, NoEngineError, find_engine
 
-__all__ = ["Engine", "find_engine"]
+__all__ = ["Engine", "NoEngineError", "find_engine"]

@@ -39,6 +39,10 @@ HOW_TO_GET = (
 )
 
 
+class NoEngineError(EnvironmentLacksError):
+    """No engine was named and none answers: one could be started."""
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
     """A Docker Engine that answers.
@@ -76,7 +80,7 @@ def find_engine(*, start: bool = True) -> Engine:
         if client := _try(url):
             return _checked(url, client)
     if not start:
-        raise EnvironmentLacksError("no Docker Engine answers", remedy=HOW_TO_GET)
+        raise NoEngineError("no Docker Engine answers", remedy=HOW_TO_GET)
     if not private.possible() and not install.possible():
         raise EnvironmentLacksError(
             "no Docker Engine answers, and none can be started here",

@@ -76,6 +76,13 @@ def test_other_verdicts_are_not_proven(
     assert capsys.readouterr().out, "the judgement is printed all the same"
 
 
+@pytest.mark.parametrize("word", ["tcp", "zzz", "1", ""])
+def test_an_expectation_like_no_verdict_lists_the_legal_ones(word: str) -> None:
+    with pytest.raises(BadInputError, match="no such verdict") as error:
+        dispatch(["nccl", "--expect", word, _log("101")])
+    assert error.value.remedy == "Legal are: efa, efa-gdr, ib, ib-gdr, roce, socket, other-plugin, intra-node"
+
+
 def test_unknown_expectation_names_the_nearest() -> None:
     with pytest.raises(BadInputError, match="no such verdict") as error:
         dispatch(["nccl", "--expect", "efa-gpr", _log("101")])

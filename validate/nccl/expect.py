@@ -23,7 +23,7 @@ def parse(name: str) -> Verdict:
     near = difflib.get_close_matches(name.lower(), legal, n=1, cutoff=0.3)
     raise BadInputError(
         f"--expect {name}: no such verdict",
-        remedy=f"did you mean {near[0]}? " * bool(near) + f"Legal are: {', '.join(legal)}",
+        remedy=" ".join([*(f"did you mean {word}?" for word in near), f"Legal are: {', '.join(legal)}"]),
     )
 
 
