@@ -149,10 +149,15 @@ def _prove(project: Project, built: Built, engine: Engine, to: str | None) -> Ou
 
 
 def _print_plan(project: Project, names: list[str], arguments: Namespace) -> int:
+    engine: Engine | None = None
     try:
-        engine: Engine | None = find_engine(start=False)
+        engine = find_engine(start=False)
+        seen = f"{engine.url} ({engine.version}, buildx {engine.buildx})"
     except NoEngineError:
-        engine = None
+        seen = "to be started"
+    except EnvironmentLacksError as error:
+        # The plan can be told all the same; the build would end with this.
+        seen = f"not usable: {error.what}"
     revision = project.revision()
     targets = []
     for name in names:
@@ -164,7 +169,7 @@ def _print_plan(project: Project, names: list[str], arguments: Namespace) -> int
     if arguments.json:
         print(json.dumps([_plan_row(target) for target in targets], indent=1))
         return ExitCode.DONE
-    print(f"engine    {f'{engine.url} ({engine.version}, buildx {engine.buildx})' if engine else 'to be started'}")
+    print(f"engine    {seen}")
     print(f"network   {', '.join(network.read().names) or 'nothing set'} (given to the build as secrets)")
     for target in targets:
         _print_target(project, target, engine)
