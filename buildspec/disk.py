@@ -13,8 +13,6 @@ from buildspec.console import size, step
 from buildspec.errors import EnvironmentLacksError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from buildspec.engine import Engine
     from buildspec.project import Project
 
@@ -85,11 +83,6 @@ def free(engine: Engine, found: Freeable) -> int:
                     raise
         freed = int(engine.client.api.prune_builds(all=True).get("SpaceReclaimed") or 0)
     return freed + found.image_bytes
-
-
-def folder_bytes(folder: Path) -> int:
-    """Bytes of the files below a folder."""
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
 
 
 def _cache_bytes(usage: dict[str, Any]) -> int:

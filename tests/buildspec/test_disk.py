@@ -114,12 +114,3 @@ def test_clean_all_takes_named_images_too_but_none_in_use_and_none_of_others() -
 
 def test_an_engine_with_nothing() -> None:
     assert disk.freeable(an_engine("/", Images=None, BuildCache=None)).total == 0
-
-
-def test_bytes_of_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "b").write_bytes(b"12345")
-    (tmp_path / "c").write_bytes(b"123")
-    (tmp_path / "link").symlink_to(tmp_path / "c")
-    (tmp_path / "dangling").symlink_to("gone")
-    assert disk.folder_bytes(tmp_path) == 8
