@@ -155,17 +155,14 @@ def _communicators(judgement: Judgement) -> list[str]:
         ),
     ]
     biggest = sorted(judgement.communicators, key=lambda comm: (-(comm.size or 0), comm.id))
-    for comm in biggest[:_MOST_COMMUNICATORS]:
-        used: dict[str, int] = {}
-        for rank in comm.ranks:
-            for name, count in rank.channels:
-                used[name] = used.get(name, 0) + count
-        channels = ", ".join(f"{count} x {name}" for name, count in sorted(used.items()))
-        parts.append(
+    parts += [
+        (
             f"<tr><td><code>{escape(comm.id)}</code></td><td>{comm.verdict}</td><td"
             f' class="n">{comm.size or "?"}</td><td'
-            f' class="n">{len(comm.ranks)}</td><td>{escape(channels)}</td></tr>'
+            f' class="n">{len(comm.ranks)}</td><td>{escape(comm.channels_shown)}</td></tr>'
         )
+        for comm in biggest[:_MOST_COMMUNICATORS]
+    ]
     parts.append("</table>")
     if len(biggest) > _MOST_COMMUNICATORS:
         parts.append(f"<p>and {len(biggest) - _MOST_COMMUNICATORS} smaller ones.</p>")

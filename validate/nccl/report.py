@@ -112,11 +112,7 @@ def _communicators(judgement: Judgement) -> list[str]:
     lines = ["", f"  communicators: {len(judgement.communicators)}"]
     biggest = sorted(judgement.communicators, key=lambda comm: (-(comm.size or 0), comm.id))
     for comm in biggest[:_MOST_COMMUNICATORS]:
-        used: dict[str, int] = {}
-        for rank in comm.ranks:
-            for name, count in rank.channels:
-                used[name] = used.get(name, 0) + count
-        channels = ", ".join(f"{count} x {name}" for name, count in sorted(used.items())) or "no network channels"
+        channels = comm.channels_shown or "no network channels"
         size = f"{comm.size} ranks" if comm.size else "ranks unknown"
         nodes = f", {comm.nodes} nodes" if comm.nodes else ""
         lines.append(f"    {comm.id:<20} {comm.verdict:<12} {size}{nodes}, {len(comm.ranks)} seen; {channels}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -95,6 +96,14 @@ class Communicator:
     verdict: Verdict
     hosts: tuple[tuple[str, tuple[str, ...]], ...]
     ranks: tuple[Rank, ...]
+
+    @property
+    def channels_shown(self) -> str:
+        """Channels of all its ranks by transport, for people: `4 x NET/IB, 1 x NET/Socket`; may be empty."""
+        used: Counter[str] = Counter()
+        for rank in self.ranks:
+            used.update(dict(rank.channels))
+        return ", ".join(f"{count} x {name}" for name, count in sorted(used.items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
